@@ -174,8 +174,8 @@ const struct setting config_settings[] = {
      .help = "bytes of one command"},
     {"max_client_memory", SETTING_SIZE, AT(max_client_memory),
      .otherwise = "a quarter of the machine's memory", .least = "1mb", .most = "64tb",
-     .help = "bytes of all clients together: input, lookups and replies that wait; past it the "
-             "client that takes most is cut off"},
+     .help = "bytes of all clients together: input, lookups and replies that wait or arrive; past "
+             "it the client that takes most is cut off"},
     {"max_output", SETTING_SIZE, AT(max_output), .standard = "64mb", .least = "1kb", .most = "64gb",
      .help = "bytes of replies that a client may leave unread; past it the client is dropped"},
     {"output_timeout", SETTING_DURATION, AT(output_timeout_ms), .standard = "30s", .least = "10ms",

@@ -263,7 +263,8 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)report->build.failures);
     gauge(out, "clients", "Clients now connected", report->clients);
-    gauge(out, "client_memory_bytes", "Memory of clients: input, lookups and replies that wait",
+    gauge(out, "client_memory_bytes",
+          "Memory of clients: input, lookups and replies that wait or arrive",
           (double)report->client_bytes);
     gauge(out, "client_memory_limit_bytes", "Of more the heaviest client is cut off",
           (double)report->config->max_client_memory);

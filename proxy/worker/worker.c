@@ -294,11 +294,20 @@ static void resume_clients(struct turn_task *task)
         client_resume(client);
 }
 
+static void weigh_clients(struct turn_task *task)
+{
+    struct worker *worker = container_of(task, struct worker, serving.weighing);
+    size_t bytes = worker->serving.arrived;
+    worker->serving.arrived = 0;
+    client_memory_came(&worker->clients, bytes);
+}
+
 static void init_serving(struct worker *worker, const struct worker_options *options)
 {
     struct serving *serving = &worker->serving;
     serving->index = options->index;
     serving->relief = (struct turn_task){.run = resume_clients, .phase = TURN_WRITE};
+    serving->weighing = (struct turn_task){.run = weigh_clients, .phase = TURN_WRITE};
     serving->keeper = options->keeper;
     serving->watch = options->watch;
     serving->vouched = options->vouched;

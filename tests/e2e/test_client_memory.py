@@ -68,6 +68,37 @@ def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
                    lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
 
 
+LISTED = command("LRANGE", "list", 0, -1)
+
+
+@pytest.mark.parametrize("sent, before", [
+    (command("MGET", *["plain"] * 40, "item:2"), b""),
+    (command("EVAL", "return redis.call('LRANGE', KEYS[1], 0, -1)", "1", "list"), b""),
+    (command("MULTI") + LISTED + command("EXEC"), b"+OK\r\n+QUEUED\r\n"),
+], ids=["MGET", "EVAL", "EXEC"])
+def test_a_reply_that_is_too_much_cuts_its_client_off_while_it_arrives(start_guard, items, cache,
+                                                                       sent, before):
+    """Also of a kind that must be there whole; and those who share the connection get theirs."""
+    guard = start_guard(items(), max_client_memory="24mb", workers=1, cache_connections=1,
+                        cache_timeout="30s")
+    cache.client().set("plain", b"x" * (4 * MEGABYTE))
+    cache.client().rpush("list", *[b"y" * MEGABYTE] * 150)
+    with guard.wire() as greedy, guard.wire() as other:
+        assert other.ask("GET", "item:1") == bulk("payload 1")
+        at_first = guard.peak_bytes()
+        greedy.send(sent)
+        assert greedy.read_bytes(len(before)) == before
+        other.send(command("ECHO", "first") + command("GET", "item:1")
+                   + command("MGET", "no", "item:2"))
+        assert other.read_replies(2) == bulk("first") + bulk("payload 1")
+        assert other.read_reply() == b"*2\r\n" + bulk(None) + bulk("payload 2")
+        assert is_closed(greedy)
+        grown = guard.peak_bytes() - at_first
+    assert grown < 80 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
+    assert guard.total("nestguard_clients_cut_total") == 1
+    assert guard.total("nestguard_upstream_failures_total") == 0
+
+
 def test_what_hints_of_large_keys_took_is_given_back(follow, items):
     guard = follow(items(), workers=2, hint_ttl="2s")
     before = guard.resident_bytes()

@@ -79,7 +79,7 @@ struct clients {
     struct inquiry *inquiries;    /* inquiry.c's: those that are going through them */
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
-    size_t memory_came;           /* bytes from clients since then */
+    size_t memory_came;           /* bytes from clients, and for them, since then */
     struct peak memory_peak;      /* of what malloc() has of it */
     uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
     uint64_t no_idle_login; /* likewise, of those below */

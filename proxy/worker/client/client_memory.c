@@ -16,8 +16,8 @@
 #include <malloc.h>
 #include <stdatomic.h>
 
-/* Whole buffers, not what is in them; for slots with several lookups what they gathered comes on
- * top. */
+/* Whole buffers, not what is in them; what slots with several lookups gathered, and what is there
+ * of large replies that are wanted whole, comes on top. */
 static size_t in_slots(const struct replies *replies)
 {
     return replies->held + replies_open(replies) + replies->gathered +

@@ -16,7 +16,8 @@ struct client_memory {
     _Atomic size_t heaviest[CLIENT_MEMORY_WORKERS];
 };
 
-/* Input that waits, commands under way or held back, with their lookups, and replies that wait. */
+/* Input that waits, commands under way or held back, with their lookups, and replies that wait or
+ * are gathered. */
 size_t client_memory_of(const struct client *client);
 
 /* Looks at all clients, and cuts off whom it must. */
@@ -26,7 +27,7 @@ void client_memory_check(struct clients *clients);
  * back to the system. */
 void client_memory_settle(struct clients *clients);
 
-/* So much has come from clients: looks, if it is enough to matter. */
+/* So much has come from clients, or for them: looks, if it is enough to matter. */
 static inline void client_memory_came(struct clients *clients, size_t bytes)
 {
     enum { MUCH = 8 * 1024 * 1024 };

@@ -82,8 +82,8 @@ struct reply_slot {
     uint64_t since; /* uv_hrtime() of when it went to the cache, if it has lookups and is timed */
     unsigned times; /* it stands for so many when what it took is counted; 0: it is not timed */
     struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
-    size_t gathered;     /* bytes of several lookups and of their parts of the reply */
-    struct buffer keys;  /* the bytes of the lookups' keys */
+    size_t gathered; /* bytes of several lookups, of their parts of the reply, and on their way */
+    struct buffer keys; /* the bytes of the lookups' keys */
     struct reply_slot
         *whole;        /* whose kind gets the reply, for this is a part of its command; NULL */
     union {            /* of such a whole */
@@ -111,7 +111,7 @@ struct replies {
     struct reply_slot *first, *last;
     size_t commands;          /* under way: in all slots */
     size_t held;              /* bytes of finished replies behind an unfinished one */
-    size_t gathered;          /* what slots with several lookups hold */
+    size_t gathered;          /* what slots hold: reply_slot's `gathered` */
     size_t sending;           /* bytes that the client has taken from `out` and not got rid of */
     struct buffer out;        /* replies that may leave */
     bool resp3;               /* the protocol of what the client asks from now on */

@@ -37,6 +37,12 @@ void serving_update_limits(struct serving *serving)
         serving->max_bulk = serving->cache_bulk;
 }
 
+void serving_arrived(struct serving *serving, size_t bytes)
+{
+    serving->arrived += bytes;
+    turn_add(&serving->turn, &serving->weighing);
+}
+
 void serving_tell_log(struct serving *serving, uint64_t now)
 {
     const struct log_state *state = &serving->cache_state;

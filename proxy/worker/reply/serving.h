@@ -80,6 +80,8 @@ struct serving {
     struct measures measures;
     struct worker_counters counters;
     struct keyspace_counters *keyspaces; /* by their numbers; KEYSPACES_MAX */
+    size_t arrived; /* bytes of replies that are gathered for clients, since `weighing` ran last */
+    struct turn_task weighing; /* the worker's: they may be enough to matter */
 };
 
 static inline const struct config *serving_config(const struct serving *serving)
@@ -96,6 +98,9 @@ static inline const struct keyspace *serving_keyspace(const struct serving *serv
 /* The configuration, or what is known of the cache's limits, has changed. What is over these the
  * cache would punish by hanging up, and on a shared connection others would suffer it. */
 void serving_update_limits(struct serving *serving);
+
+/* So much more is there of a reply that is gathered for a client. */
+void serving_arrived(struct serving *serving, size_t bytes);
 
 /* Posts a message to the keeper; it comes back to the worker's mailbox. */
 void serving_ask_keeper(struct serving *serving, struct message *message);

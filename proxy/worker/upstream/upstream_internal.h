@@ -3,6 +3,7 @@
  *   upstream_requests.c  requests on a connection, and its end
  *   upstream_state.c     which states may follow which
  *   upstream_replies.c   what the cache sends on it
+ *   upstream_arriving.c  a large reply that must become whole first
  *   upstream_own.c       what only an owner does
  *   upstream_connect.c   how a connection comes about
  *   upstream_doubt.c     whether its server may have forgotten what was deleted
@@ -38,12 +39,17 @@ enum attempt {
 
 /* The reply that is coming in.
  *
- *   GATHERED ─ large ─▶ PASSING ─ the budget of stalls is used up ─▶ HURRIED      whole: GATHERED
+ *   GATHERED ┬─ large ─▶ PASSING ─ the budget of stalls is used up ─▶ HURRIED
+ *            └─ likewise, and wanted whole ─▶ COUNTED
+ *
+ *   from each, large, and nobody waits for it any more: SKIPPED      whole: GATHERED
  */
 enum reply_state {
     REPLY_GATHERED, /* until it is whole */
+    REPLY_COUNTED,  /* likewise, and what is there counts for its client */
     REPLY_PASSING,  /* a part of it has gone to its slot */
-    REPLY_HURRIED   /* likewise, and its client has held up the others for long enough */
+    REPLY_HURRIED,  /* likewise, and its client has held up the others for long enough */
+    REPLY_SKIPPED   /* a part of it has been let go */
 };
 
 /* Whom the end of a connection concerns.
@@ -119,6 +125,7 @@ struct upstream {
     struct in_flight_queue in_flight;
     size_t gathered;               /* the last of them, which are in `out` and not written yet */
     struct in_flight_queue failed; /* to be told at the end of this turn */
+    size_t counted;                /* bytes of `in` that the oldest request's slot holds */
 };
 
 /* Numbers of a connection's own questions while it is up. */
@@ -160,6 +167,15 @@ void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned 
  * it was sent on so many times before. */
 void upstream_push_command(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                            unsigned hops);
+/* What is there of a large reply, which is to become whole, counts for whoever waits for it; and,
+ * when it does not become whole, no more. */
+void upstream_gather(struct upstream *upstream, struct reply_slot *slot);
+void upstream_uncount(struct upstream *upstream);
+/* Lets go of what is there of a large reply to the slot, if nobody waits for it. */
+bool upstream_skip(struct upstream *upstream, const struct reply_slot *slot);
+/* The end of a reply that was large; what had become of it. */
+enum reply_state upstream_end_reply(struct upstream *upstream);
+
 /* What stands in `out` is sent at the turn's end. */
 static inline void upstream_mark_dirty(struct upstream *upstream)
 {

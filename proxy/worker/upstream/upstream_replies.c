@@ -3,7 +3,9 @@
  *   on_read() ─▶ read_replies() ─ whole ─▶ deliver() ─┬─ unasked ─▶ goes_beside()
  *                     │                               ├─ a slot's ─▶ reply_slot_cache_reply()
  *                     │                               └─ its own ─▶ greeted(), take_role()
- *                     └─ a part of a large one ─▶ pass_on() ─▶ reply_slot_cache_part()
+ *                     └─ a part of a large one ─▶ take_part() ─┬─▶ reply_slot_cache_part()
+ *                                                              ├─ wanted whole ─▶ upstream_gather()
+ *                                                              └─ by nobody ─▶ upstream_skip()
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -246,11 +248,17 @@ said_by_node(struct upstream *upstream, struct in_flight request, struct span re
     return reply;
 }
 
-/* The slot may be gone, and its client with it, when this returns; and so may the owner. */
+/* The slot may be gone, and its client with it, when this returns; and so may the owner. Where the
+ * reply was skipped, it is as if the cache had not answered. */
 static void deliver(struct upstream *upstream, struct span reply)
 {
-    bool whole = upstream->reply == REPLY_GATHERED;
-    upstream->reply = REPLY_GATHERED;
+    bool whole = true;
+    if (upstream->reply != REPLY_GATHERED) {
+        enum reply_state state = upstream_end_reply(upstream);
+        whole = state == REPLY_COUNTED;
+        if (state == REPLY_SKIPPED)
+            reply = span_of("");
+    }
     if (whole && listens(upstream) && goes_beside(upstream, reply))
         return;
     if (!upstream->in_flight.count) {
@@ -312,23 +320,36 @@ static void stall(struct upstream *upstream, struct replies *replies)
 }
 
 /* A large reply need not be whole to be passed on, when it is one and its kind takes it so. */
-static void pass_on(struct upstream *upstream)
+static bool can_pass(const struct upstream *upstream, const struct reply_slot *slot)
 {
-    struct reply_slot *slot = upstream_next_slot(upstream);
-    struct span ready = buffer_span(&upstream->in);
-    if (ready.length < LARGE_BYTES || !slot || !slot->kind->on_part ||
-        in_flight_first(&upstream->in_flight)->leads_on ||
-        (upstream->reply == REPLY_GATHERED && listens(upstream) && ready.at[0] != '$'))
-        return;
+    bool begun = upstream->reply == REPLY_PASSING || upstream->reply == REPLY_HURRIED;
+    return slot->kind->on_part && !in_flight_first(&upstream->in_flight)->leads_on &&
+           (begun || !listens(upstream) || buffer_span(&upstream->in).at[0] == '$');
+}
+
+static void pass_on(struct upstream *upstream, struct reply_slot *slot)
+{
+    const char *at = buffer_span(&upstream->in).at;
     size_t passed = resp_frame_pass(&upstream->frame);
     if (upstream->reply == REPLY_GATHERED)
         upstream->reply = REPLY_PASSING;
-    reply_slot_cache_part(slot, (struct span){ready.at, passed});
+    reply_slot_cache_part(slot, (struct span){at, passed});
     if (upstream->state == CLOSING)
         return;
     buffer_take(&upstream->in, passed);
     if (slot->replies)
         stall(upstream, slot->replies);
+}
+
+static void take_part(struct upstream *upstream)
+{
+    struct reply_slot *slot = upstream_next_slot(upstream);
+    if (buffer_length(&upstream->in) < LARGE_BYTES || !slot || upstream_skip(upstream, slot))
+        return;
+    if (can_pass(upstream, slot))
+        pass_on(upstream, slot);
+    else
+        upstream_gather(upstream, slot);
 }
 
 static void read_replies(struct upstream *upstream)
@@ -345,7 +366,7 @@ static void read_replies(struct upstream *upstream)
         enum resp_status status =
             resp_frame_reply(&upstream->frame, ready.at, ready.length, &taken);
         if (status == RESP_MORE) {
-            pass_on(upstream);
+            take_part(upstream);
             return;
         }
         if (status == RESP_BAD) {

@@ -65,6 +65,7 @@ void upstream_fail_later(struct upstream *upstream, struct in_flight request)
 /* Requests of the connection's own, which have no slot, fail silently. */
 static void fail_in_flight(struct upstream *upstream)
 {
+    upstream_uncount(upstream);
     while (upstream->in_flight.count) {
         struct in_flight request = in_flight_pop(&upstream->in_flight);
         if (request.slot)

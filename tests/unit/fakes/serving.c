@@ -17,7 +17,7 @@ static void deliver_nothing(void *arg, struct message *message)
     fail_msg("the keeper's answer was not expected");
 }
 
-static void no_relief(struct turn_task *task)
+static void do_nothing(struct turn_task *task)
 {
     (void)task;
 }
@@ -35,7 +35,8 @@ void fake_serving_init(struct fake_serving *fake, uint16_t cache_port, const cha
     serving->watch = fake->watch;
     fake->route = (struct cache_route){.config = fake->shared->config};
     serving->route = &fake->route;
-    serving->relief = (struct turn_task){.run = no_relief, .phase = TURN_WRITE};
+    serving->relief = (struct turn_task){.run = do_nothing, .phase = TURN_WRITE};
+    serving->weighing = (struct turn_task){.run = do_nothing, .phase = TURN_WRITE};
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES * sizeof(struct keyspace_counters));
     serving->ledger = ledger_create();
     overrides_init(&serving->overrides);
