@@ -1,0 +1,103 @@
+#include "worker/command/join.h"
+
+#include "resp/resp.h"
+#include "resp/resp_number.h"
+
+static void put(struct reply_slot *whole, struct span reply)
+{
+    buffer_clear(&whole->reply);
+    reply_slot_append(whole, &whole->reply, reply);
+}
+
+/* ":12\r\n"; -1: it is no number. */
+static int64_t number_in(struct span reply)
+{
+    int64_t number;
+    const char *at = reply.at + 1, *end = reply.at + reply.length;
+    if (!reply.length || reply.at[0] != ':' || resp_read_number(&at, end, &number) != RESP_DONE)
+        return -1;
+    return number;
+}
+
+static void join_first(struct reply_slot *whole, struct span reply)
+{
+    if (!buffer_length(&whole->reply))
+        put(whole, reply);
+}
+
+static void join_sum(struct reply_slot *whole, struct span reply)
+{
+    int64_t sum = buffer_length(&whole->reply) ? number_in(buffer_span(&whole->reply)) : 0;
+    int64_t number = number_in(reply);
+    buffer_clear(&whole->reply);
+    if (sum < 0 || number < 0)
+        resp_write_error(&whole->reply, "NESTGUARD cache error: a node's reply is no number");
+    else
+        resp_write_integer(&whole->reply, sum + number);
+}
+
+/* Elements alone; how many there are is known at the end. */
+static void join_lists(struct reply_slot *whole, struct span reply)
+{
+    const char *at;
+    int64_t count = resp_array_open(reply, &at);
+    if (count < 0) {
+        buffer_clear(&whole->reply);
+        resp_write_error(&whole->reply, "NESTGUARD cache error: a node's reply is no list");
+        return;
+    }
+    whole->joined += (size_t)count;
+    reply_slot_append(whole, &whole->reply,
+                      (struct span){at, reply.length - (size_t)(at - reply.at)});
+}
+
+static void join_any(struct reply_slot *whole, struct span reply)
+{
+    struct span before = buffer_span(&whole->reply);
+    if (!before.length || span_is(before, "$-1\r\n") || span_is(before, "_\r\n"))
+        put(whole, reply);
+}
+
+static void join_least(struct reply_slot *whole, struct span reply)
+{
+    struct buffer joined = {0};
+    struct span before = buffer_span(&whole->reply);
+    const char *at, *other, *end = reply.at + reply.length, *other_end = before.at + before.length;
+    int64_t count = resp_array_open(reply, &at);
+    if (before.length && reply.at[0] == ':' && number_in(before) <= number_in(reply))
+        return;
+    if (!before.length || count < 0 || resp_array_open(before, &other) != count) {
+        put(whole, reply);
+        return;
+    }
+    resp_write_array(&joined, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t a = number_in(resp_array_next(&at, end));
+        int64_t b = number_in(resp_array_next(&other, other_end));
+        resp_write_integer(&joined, a < b ? a : b);
+    }
+    put(whole, buffer_span(&joined));
+    buffer_finish(&joined);
+}
+
+static void (*const joins[JOINS])(struct reply_slot *, struct span) = {[JOIN_FIRST] = join_first,
+                                                                       [JOIN_SUM] = join_sum,
+                                                                       [JOIN_LISTS] = join_lists,
+                                                                       [JOIN_ANY] = join_any,
+                                                                       [JOIN_LEAST] = join_least};
+
+static bool is_error(const struct reply_slot *whole)
+{
+    return span_starts(buffer_span(&whole->reply), "-");
+}
+
+/* The first error stands. */
+void join_part(struct reply_slot *whole, enum command_join join, struct span reply)
+{
+    if (is_error(whole))
+        return;
+    if (!reply.length || reply.at[0] == '-')
+        put(whole, reply.length ? reply : span_of("-NESTGUARD cache error: no reply\r\n"));
+    else
+        joins[join](whole, reply);
+}
