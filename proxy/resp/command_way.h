@@ -10,6 +10,7 @@ enum command_route {
     ROUTE_ANY,   /* to any node: it has no key, and all would say the same, or nothing that lasts */
     ROUTE_ALL,   /* to all primaries; their replies become one */
     ROUTE_WAIT,  /* likewise, over connections that it alone has, for it blocks them */
+    ROUTE_END,   /* likewise, however busy they are: SCRIPT KILL */
     ROUTE_KEYS,  /* key by key; the replies become one */
     ROUTE_SCAN,  /* through one node after the other */
     ROUTE_STATE, /* wherever its connection's state is: MULTI, EXEC, UNSUBSCRIBE */
@@ -17,13 +18,15 @@ enum command_route {
     ROUTE_REFUSED /* it means one server, which a cluster is not, or is not supported yet */
 };
 
-/* How replies of several nodes, or of several keys, become one. An error is the reply of all. */
+/* How replies of several nodes, or of several keys, become one. An error is the reply of all,
+ * but with JOIN_ENDED. */
 enum command_join {
     JOIN_FIRST, /* they are the same */
     JOIN_SUM,
     JOIN_LISTS, /* one behind the other */
     JOIN_ANY,   /* one that is not nil, if there is any */
-    JOIN_LEAST  /* of numbers, or of lists of them at each place, the least */
+    JOIN_LEAST, /* of numbers, or of lists of them at each place, the least */
+    JOIN_ENDED  /* of SCRIPT KILL and FUNCTION KILL, whose errors are answers, too */
 };
 
 struct command_way {

@@ -15,7 +15,7 @@ OTHERWISE = {
     "SCAN": "a cursor tells the node, too",
     "PUBSUB": "each node knows of its own clients alone",
     "WAITAOF": "counts each node's own log",
-    "SCRIPT KILL": "which node?", "FUNCTION KILL": "likewise", "FUNCTION STATS": "of one node",
+    "FUNCTION STATS": "of one node",
 }
 TAG = "{t}"
 

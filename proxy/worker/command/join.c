@@ -80,24 +80,40 @@ static void join_least(struct reply_slot *whole, struct span reply)
     buffer_finish(&joined);
 }
 
-static void (*const joins[JOINS])(struct reply_slot *, struct span) = {[JOIN_FIRST] = join_first,
-                                                                       [JOIN_SUM] = join_sum,
-                                                                       [JOIN_LISTS] = join_lists,
-                                                                       [JOIN_ANY] = join_any,
-                                                                       [JOIN_LEAST] = join_least};
+/* What one server would rather have said of all scripts: that one was ended, that one cannot be,
+ * any other error, for nobody knows of a script there; that there is none, if all say so. */
+static int weight(struct span reply)
+{
+    if (reply.at[0] != '-')
+        return 3;
+    if (span_starts(reply, "-UNKILLABLE"))
+        return 2;
+    return span_starts(reply, "-NOTBUSY") ? 0 : 1;
+}
+
+static void join_ended(struct reply_slot *whole, struct span reply)
+{
+    struct span before = buffer_span(&whole->reply);
+    if (!before.length || weight(reply) > weight(before))
+        put(whole, reply);
+}
+
+static void (*const joins[JOINS])(struct reply_slot *, struct span) = {
+    [JOIN_FIRST] = join_first, [JOIN_SUM] = join_sum,     [JOIN_LISTS] = join_lists,
+    [JOIN_ANY] = join_any,     [JOIN_LEAST] = join_least, [JOIN_ENDED] = join_ended};
 
 static bool is_error(const struct reply_slot *whole)
 {
     return span_starts(buffer_span(&whole->reply), "-");
 }
 
-/* The first error stands. */
+/* The first error stands, but where errors are answers. */
 void join_part(struct reply_slot *whole, enum command_join join, struct span reply)
 {
-    if (is_error(whole))
-        return;
-    if (!reply.length || reply.at[0] == '-')
-        put(whole, reply.length ? reply : span_of("-NESTGUARD cache error: no reply\r\n"));
-    else
+    if (!reply.length)
+        reply = span_of("-NESTGUARD cache error: no reply\r\n");
+    if (join == JOIN_ENDED || (reply.at[0] != '-' && !is_error(whole)))
         joins[join](whole, reply);
+    else if (!is_error(whole))
+        put(whole, reply);
 }

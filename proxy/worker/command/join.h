@@ -5,7 +5,7 @@
 #include "resp/command_way.h"
 #include "worker/reply/reply_slot.h"
 
-enum { JOINS = JOIN_LEAST + 1 };
+enum { JOINS = JOIN_ENDED + 1 };
 
 /* Takes one more into what the whole's slot has so far. Of lists it has elements alone: how many
  * there are is in `joined`. */

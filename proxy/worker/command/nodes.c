@@ -13,6 +13,7 @@
 #include "worker/client/pinned.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/lookup_many.h"
+#include "worker/command/script_end.h"
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
 #include "worker/command/wait.h"
@@ -184,8 +185,8 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     if (request->command->effect == EFFECT_EXEC)
         client_settle(client); /* what follows may be for another node */
     bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
-    if (way->route == ROUTE_ALL || way->route == ROUTE_WAIT || way->route == ROUTE_SCAN ||
-        way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
+    if (way->route == ROUTE_ALL || way->route == ROUTE_WAIT || way->route == ROUTE_END ||
+        way->route == ROUTE_SCAN || way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
         bool untold = command_is_unnamed(request->command);
         stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
@@ -312,6 +313,9 @@ static bool go(struct client *client, const struct request *request, const struc
         return true;
     case ROUTE_WAIT:
         wait_dispatch(client, request);
+        return true;
+    case ROUTE_END:
+        script_end_dispatch(client, request);
         return true;
     case ROUTE_SCAN:
         whole_scan(client, request);

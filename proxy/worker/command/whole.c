@@ -57,7 +57,7 @@ static void finish(struct reply_slot *whole)
     {                                                                                              \
         .on_part_of = take_part, .finish = finish                                                  \
     }
-static const struct reply_slot_kind whole_kinds[JOINS] = {KIND, KIND, KIND, KIND, KIND};
+static const struct reply_slot_kind whole_kinds[JOINS] = {KIND, KIND, KIND, KIND, KIND, KIND};
 #undef KIND
 
 /* ---- one becomes several ---- */

@@ -63,6 +63,8 @@ static void some_are_for_all_and_some_for_any(void **state)
     assert_int_equal(way_of("DBSIZE").join, JOIN_SUM);
     assert_int_equal(way_of("script load x").route, ROUTE_ALL);
     assert_int_equal(way_of("SCRIPT EXISTS x").join, JOIN_LEAST);
+    assert_int_equal(way_of("SCRIPT KILL").route, ROUTE_END);
+    assert_int_equal(way_of("function kill").join, JOIN_ENDED);
     assert_int_equal(way_of("CONFIG SET a b").route, ROUTE_ALL);
     assert_int_equal(way_of("CONFIG GET a").route, ROUTE_ANY);
     assert_int_equal(way_of("PING").route, ROUTE_ANY);
@@ -86,7 +88,7 @@ static void what_means_one_server_or_nobody_knows_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(way_of("MONITOR").route, ROUTE_REFUSED);
-    assert_int_equal(way_of("SCRIPT KILL").route, ROUTE_REFUSED);
+    assert_int_equal(way_of("SCRIPT DEBUG YES").route, ROUTE_REFUSED);
     assert_int_equal(way_of("CLIENT TRACKING ON").route, ROUTE_STATE);
     assert_int_equal(way_of("MEMORY DOCTOR").route, ROUTE_REFUSED);
     assert_int_equal(way_of("SOME.MODULE x").route, ROUTE_REFUSED);
