@@ -192,6 +192,7 @@ void redis_greet(struct redis_greeting *greeting)
     greeting->answered = 0;
     for (size_t i = 0; i < count; i++)
         ask(greeting, greeting->steps[i].words, greeting->steps[i].count, on_login);
+    ask(greeting, (const char *[]){"CLIENT", "NO-EVICT", "ON"}, 3, NULL);
     ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, on_client_id);
     ask(greeting, (const char *[]){"INFO", "server"}, 2, on_server);
     ask(greeting, (const char *[]){"INFO", "replication"}, 2, on_replication);

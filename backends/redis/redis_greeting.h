@@ -1,8 +1,11 @@
 /* The first commands of the guard's own connection to the cache, before any other may go. Private
  * to backends/.
  *
- *   login (redis_login.h) ─▶ CLIENT ID, INFO twice, ROLE ─▶ PING ─▶ CLIENT KILL of the one before
- *                                                                                       ─▶ done
+ *   login (redis_login.h) ─▶ CLIENT NO-EVICT, CLIENT ID, INFO twice, ROLE ─▶ PING
+ *                                                   ─▶ CLIENT KILL of the one before ─▶ done
+ *
+ * NO-EVICT has it stay when clients take more memory than the server has for them
+ * (maxmemory-clients); a server before 7.0 does not know it, and does not evict.
  *
  * A connection that is given up may have left commands behind that the server has not read yet: it
  * was paused, or the network was. Were such a SET to run after a purge that came over the next

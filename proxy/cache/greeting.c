@@ -93,6 +93,12 @@ bool greeting_is_readonly(struct span reply)
     return reply.length && reply.at[0] == '-' && redis_is_readonly(reply.at + 1, reply.length - 1);
 }
 
+void greeting_write_stay(struct buffer *out)
+{
+    resp_write_command(out, (struct span[]){span_of("CLIENT"), span_of("NO-EVICT"), span_of("ON")},
+                       3);
+}
+
 void greeting_write_limits(struct buffer *out)
 {
     for (int limit = 0; limit < CACHE_LIMITS; limit++) {

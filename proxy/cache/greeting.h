@@ -12,7 +12,12 @@
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name);
 
-/* Behind that on a shared connection: the cache's own limits are asked for. Each has one reply,
+/* Behind that on a shared connection: the cache is not to hang up on it when clients take more
+ * memory than maxmemory-clients, for all who share it would lose by that. It has one reply, which
+ * may be an error: servers before 7.0 do not know it, and it is not for everybody. */
+void greeting_write_stay(struct buffer *out);
+
+/* Likewise: the cache's own limits are asked for. Each has one reply,
  * which may be an error: CONFIG is not for everybody. */
 enum cache_limit { LIMIT_BULK, LIMIT_CLIENTS, CACHE_LIMITS };
 void greeting_write_limits(struct buffer *out); /* in this order */

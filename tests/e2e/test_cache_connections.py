@@ -151,6 +151,28 @@ def test_one_that_is_given_up_answers_first_and_nothing_is_sent_elsewhere_before
         guard.stop()
 
 
+def test_a_cache_that_evicts_who_takes_memory_leaves_those_that_are_shared(moving, cache):
+    """And the guard's own. Others go, for all of them are too many."""
+    guard, _ = moving(cache_connections=3, workers=WORKERS)
+    wait_until(lambda: guard.status()["shared_connections"] == 3 * WORKERS, PATIENCE, guard.log)
+    with contextlib.closing(cache.client(single_connection_client=True)) as admin:
+        there = lambda: {client["id"] for client in admin.client_list()}
+        admin.client_no_evict("ON")
+        with contextlib.closing(cache.client(single_connection_client=True)) as other:
+            evicted, before = str(other.client_id()), there()
+            admin.config_set("maxmemory-clients", 1)
+            try:
+                wait_until(lambda: evicted not in there(), PATIENCE, guard.log)
+                with Counting(guard, clients=8) as clients:
+                    clients.go_on()
+                assert guard.redis().get("item:9") == b"payload 9"
+                wait_until(lambda: admin.exists("item:9"), PATIENCE, guard.log)
+            finally:
+                admin.config_set("maxmemory-clients", 0)
+        stayed = [client for client in admin.client_list() if "e" in client["flags"]]
+        assert len(stayed) == 3 * WORKERS + 2 and {client["id"] for client in stayed} <= before
+
+
 def test_more_are_used_only_when_the_cache_has_let_them_in(moving, cache):
     guard, file = moving(cache_connections=2, workers=WORKERS)
     wait_until(lambda: guard.status()["shared_connections"] == 2 * WORKERS, PATIENCE, guard.log)

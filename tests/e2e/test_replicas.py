@@ -261,6 +261,12 @@ class TestCluster:
                    lambda: f"{nodes(guard)}")
         assert guard.status()["backends"]["cache"]["up"]
 
+    def test_connections_that_read_from_replicas_are_none_that_these_evict(self, guard, cluster):
+        wait_read_from(guard, followers(cluster))
+        readers = [client["flags"] for node in followers(cluster)
+                   for client in node.client().client_list() if "r" in client["flags"]]
+        assert readers and all("e" in flags for flags in readers)
+
     def test_check_asks_replicas_too(self, check, database, cluster):
         database.execute(GOOD)
         assert check(keyspace(), cache=cluster.url, cache_reads="replica").findings == []

@@ -5,12 +5,24 @@
 #include "cache/cache_target.h"
 #include "cache/greeting.h"
 
-/* A replica in a cluster is told that it is meant. */
+/* How many replies come behind the one that tells the role. */
 unsigned upstream_facts(const struct upstream *upstream)
 {
     if (upstream_is_own(upstream))
         return 2 + upstream->options.opening_commands;
-    return upstream->options.replica ? upstream->route->cluster != NULL : 1 + CACHE_LIMITS;
+    if (upstream->options.replica)
+        return 1 + (upstream->route->cluster != NULL);
+    return 2 + CACHE_LIMITS;
+}
+
+/* What everybody shares is to stay. */
+static void write_shared(struct upstream *upstream)
+{
+    greeting_write_stay(&upstream->greeting);
+    if (!upstream->options.replica)
+        greeting_write_limits(&upstream->greeting);
+    else if (upstream->route->cluster)
+        resp_write_command(&upstream->greeting, (struct span[]){span_of("READONLY")}, 1);
 }
 
 /* Requests may be waiting already: the answers to the greeting come before theirs. */
@@ -30,10 +42,8 @@ void upstream_greet(struct upstream *upstream)
                       upstream->options.opening.length);
     if (upstream_is_own(upstream))
         greeting_write_id(&upstream->greeting);
-    else if (!upstream->options.replica)
-        greeting_write_limits(&upstream->greeting);
-    else if (upstream_facts(upstream))
-        resp_write_command(&upstream->greeting, (struct span[]){span_of("READONLY")}, 1);
+    else
+        write_shared(upstream);
     left += upstream_facts(upstream);
     /* Numbered downwards: each answer says how many are still to come, as greeted() wants it. */
     while (left)

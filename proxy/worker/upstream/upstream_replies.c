@@ -99,9 +99,9 @@ static void note_trouble(struct upstream *upstream, struct span reply)
     snprintf(upstream->trouble, sizeof upstream->trouble, "%.*s", length, reply.at + 1);
 }
 
-/* The first tells which server it is; those behind it on a shared connection of limits, the last on
- * an own one what that is called. A replica that does not know READONLY is none of a
- * cluster, and will say so. */
+/* The first tells which server it is; behind it on a shared connection comes whether it may stay,
+ * which changes nothing, and then limits; the last on an own one tells what that is called. A
+ * replica that does not know READONLY is none of a cluster, and will say so. */
 static bool takes_fact(struct upstream *upstream, unsigned left, struct span reply)
 {
     unsigned facts = upstream_facts(upstream);
@@ -117,7 +117,7 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
         upstream->cache_id = greeting_read_id(reply);
         return true;
     }
-    if (greeting_is_passing_trouble(reply))
+    if (left >= CACHE_LIMITS || greeting_is_passing_trouble(reply))
         return true;
     enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
     struct serving *serving = upstream->serving;

@@ -157,7 +157,7 @@ static void what_the_cache_would_punish_does_not_reach_it(void **state)
     (void)state;
     bench_start(&bench, "");
     bench.cache = accept_cache(&bench);
-    cache_says(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "4", "2000")
+    cache_says(bench.cache, OWN_WELCOME "+OK\r\n" LIMIT("18", "proto-max-bulk-len", "4", "2000")
                                 LIMIT("10", "maxclients", "5", "10000"));
     int client = connect_client(&bench), other = connect_client(&bench);
     must_serve(&bench, other);
@@ -175,8 +175,9 @@ static void own_connections_keep_to_the_places_of_the_cache(void **state)
     (void)state;
     bench_start(&bench, "workers: 1\n");
     bench.cache = accept_cache(&bench);
-    cache_says(bench.cache, OWN_WELCOME LIMIT("18", "proto-max-bulk-len", "9", "536870912")
-                                LIMIT("10", "maxclients", "1", "7"));
+    cache_says(bench.cache,
+               OWN_WELCOME "+OK\r\n" LIMIT("18", "proto-max-bulk-len", "9", "536870912")
+                   LIMIT("10", "maxclients", "1", "7"));
     int client = connect_client(&bench), other = connect_client(&bench);
     must_serve(&bench, client);
     say(client, "MULTI\r\n");

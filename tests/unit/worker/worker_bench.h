@@ -35,7 +35,8 @@
 #define NIL "$-1\r\n"
 #define NOT_ALLOWED "-NOPERM this user may not\r\n"
 #define OWN_WELCOME "+OK\r\n"
-#define WELCOME OWN_WELCOME NOT_ALLOWED NOT_ALLOWED /* CONFIG is not for everybody */
+/* CLIENT NO-EVICT is not known everywhere, and CONFIG is not for everybody. */
+#define WELCOME OWN_WELCOME NOT_ALLOWED NOT_ALLOWED NOT_ALLOWED
 #define CACHE_DOWN "-NESTGUARD cache down\r\n"
 
 struct bench {
@@ -79,7 +80,8 @@ static inline int accept_own(struct bench *bench)
 static inline int accept_cache(struct bench *bench)
 {
     int fd = accept_upstream(bench);
-    must_hear(fd, "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"
+    must_hear(fd, "*3\r\n$6\r\nCLIENT\r\n$8\r\nNO-EVICT\r\n$2\r\nON\r\n"
+                  "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"
                   "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n");
     return fd;
 }

@@ -174,8 +174,8 @@ static void a_busy_cache_is_greeted_again_and_answers_in_its_own_words(void **st
     ask(upstream, 1);
     accept_it();
     must_arrive(SELECT LIMITS);
-    say(cache,
-        "-BUSY a script\r\n-BUSY a script\r\n" NOT_SAID "-BUSY a script\r\n-BUSY a script\r\n");
+    say(cache, "-BUSY a script\r\n-BUSY a script\r\n" NOT_SAID NOT_SAID
+               "-BUSY a script\r\n-BUSY a script\r\n");
     must_come("1 failed BUSY a script|");
     must_arrive(SELECT LIMITS);
     ask(upstream, 2);

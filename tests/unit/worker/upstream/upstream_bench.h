@@ -25,12 +25,14 @@
 #define REPLICA "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$4\r\nsync\r\n:-1\r\n"
 #define SERVER "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 #define LIMITS                                                                                     \
-    SERVER "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                      \
+    SERVER "*3\r\n$6\r\nCLIENT\r\n$8\r\nNO-EVICT\r\n$2\r\nON\r\n"                                  \
+           "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$18\r\nproto-max-bulk-len\r\n"                      \
            "*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$10\r\nmaxclients\r\n"
 #define CLIENT_ID SERVER "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 #define OK "+OK\r\n"
 #define NOT_SAID "-NOPERM no\r\n"
-#define NO_LIMITS NOT_SAID NOT_SAID NOT_SAID /* INFO and CONFIG are not for everybody */
+/* INFO, CLIENT NO-EVICT and CONFIG are not for everybody. */
+#define NO_LIMITS NOT_SAID NOT_SAID NOT_SAID NOT_SAID
 #define WELCOME OK PRIMARY NO_LIMITS
 #define DOWN "NESTGUARD cache down"
 
