@@ -183,6 +183,30 @@ static void on_max_bulk(void *arg, const struct redis_answer *answer)
     ((struct talk *)arg)->out->max_bulk = limit_of(answer);
 }
 
+/* "normal 0 0 0 slave 268435456 67108864 60 pubsub …": a limit, one that may be passed for a time,
+ * and the time. */
+static void on_output_limit(void *arg, const struct redis_answer *answer)
+{
+    unsigned long long hard = 0, soft = 0;
+    const char *normal = answer->outcome == REDIS_DONE && answer->text.at
+                             ? strstr(answer->text.at, "normal ")
+                             : NULL;
+    if (normal)
+        sscanf(normal, "normal %llu %llu", &hard, &soft);
+    ((struct talk *)arg)->out->limits_output = hard || soft;
+}
+
+/* Bytes, or a part of maxmemory: "5%". Servers that evict none do not know it. */
+static void on_client_memory(void *arg, const struct redis_answer *answer)
+{
+    ((struct talk *)arg)->out->evicts_clients = limit_of(answer) > 0;
+}
+
+static void on_stay(void *arg, const struct redis_answer *answer)
+{
+    ((struct talk *)arg)->out->may_stay = answer->outcome == REDIS_DONE;
+}
+
 static void on_max_clients(void *arg, const struct redis_answer *answer)
 {
     struct talk *talk = arg;
@@ -211,6 +235,9 @@ static void ask_survey(struct talk *talk)
     ask(talk, (const char *[]){"ROLE"}, 1, on_role);
     ask(talk, (const char *[]){"CONFIG", "GET", "cluster-require-full-coverage"}, 3, on_coverage);
     ask(talk, (const char *[]){"CONFIG", "GET", "proto-max-bulk-len"}, 3, on_max_bulk);
+    ask(talk, (const char *[]){"CONFIG", "GET", "client-output-buffer-limit"}, 3, on_output_limit);
+    ask(talk, (const char *[]){"CONFIG", "GET", "maxmemory-clients"}, 3, on_client_memory);
+    ask(talk, (const char *[]){"CLIENT", "NO-EVICT", "ON"}, 3, on_stay);
     ask(talk, (const char *[]){"CONFIG", "GET", "maxclients"}, 3, on_max_clients);
 }
 

@@ -15,6 +15,9 @@ struct redis_survey {
     bool is_cluster_node;
     bool wants_all_slots;           /* a node that answers nothing while any slot has nobody */
     uint64_t max_bulk, max_clients; /* its limits; 0 when it does not say */
+    bool limits_output;             /* of ordinary clients, on which it hangs up past that */
+    bool evicts_clients;            /* when all of them take more memory than it allows */
+    bool may_stay;                  /* all the same: this user may CLIENT NO-EVICT */
     struct redis_standing standing;
     struct redis_place replicas[8]; /* that follow it, the first of them */
     size_t replica_count;

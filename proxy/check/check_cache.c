@@ -111,6 +111,29 @@ static void check_limits(const struct cache *cache, const struct config *config,
                      (unsigned long long)survey->max_clients);
 }
 
+/* A connection that many clients share is in the place of as many: what the cache would hang up on
+ * one greedy client for, they all would suffer. */
+static void check_hanging_up(const struct cache *cache, const struct redis_survey *survey)
+{
+    const char *user = cache->options.user ? cache->options.user : "default";
+    if (survey->limits_output)
+        problems_add(
+            cache->problems, PROBLEM_WARNING, cache->place,
+            "CONFIG SET client-output-buffer-limit \"normal 0 0 0\"",
+            "client-output-buffer-limit is set for normal clients: the cache hangs up on a "
+            "connection of the guard with so many bytes of replies under way, and on all "
+            "who share it");
+    if (!survey->evicts_clients || survey->may_stay)
+        return;
+    char *remedy = xasprintf("ACL SETUSER %s +client|no-evict", user);
+    problems_add(cache->problems, PROBLEM_WARNING, cache->place, remedy,
+                 "maxmemory-clients is set, and its user %s may not CLIENT NO-EVICT: when clients "
+                 "take more memory, the cache hangs up on connections of the guard, and on all who "
+                 "share them",
+                 user);
+    free(remedy);
+}
+
 /* Before it serves, a guard only says so: a replica may be made a primary. */
 static void check_role(const struct cache *cache, enum problem_level down,
                        const struct redis_survey *survey)
@@ -257,8 +280,10 @@ static void check_replica(const struct config *config, const struct redis_place 
         problems_add(problems, PROBLEM_WARNING, text, NULL,
                      "it is not read from: its link to its primary is down, or it is being copied "
                      "to");
-    else
+    else {
+        check_hanging_up(&cache, &survey);
         try_rights(&cache, config, PROBLEM_WARNING, true);
+    }
 }
 
 /* Of the primary that was asked. Of one server none are wanted, and the file's mistake is told. */
@@ -328,6 +353,7 @@ static bool check_server(const struct config *config, const struct address *addr
         check_role(&cache, down, &survey);
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
+        check_hanging_up(&cache, &survey);
         if (survey.role != REDIS_SENTINEL)
             try_rights(&cache, config, down, false);
         check_all_published(&cache, config);

@@ -90,7 +90,8 @@ const struct need needs[] = {
      {"CONFIG", "GET", "maxclients"},
      FOR_ALL,
      PROBLEM_NOTE,
-     "the guard takes the cache's limits (proto-max-bulk-len, maxclients) for the usual ones"},
+     "the guard takes the cache's limits (proto-max-bulk-len, maxclients) for the usual ones; nor "
+     "is it seen here whether there are others by which the cache hangs up on clients"},
     {"EVAL", "+eval", {"EVAL", "return 1", "0"}, FOR_PUBLISHING, PROBLEM_ERROR, UNPUBLISHED},
     {"BITFIELD",
      "+bitfield",

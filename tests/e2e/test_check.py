@@ -81,6 +81,40 @@ def test_fewer_places_in_the_cache_than_the_guard_may_want_are_told(check, datab
         admin.config_set("maxclients", before)
 
 
+@pytest.fixture
+def configure(cache):
+    """configure(name, value), until the end of the test."""
+    admin, before = cache.client(), {}
+
+    def change(name, value):
+        before.setdefault(name, admin.config_get(name)[name])
+        admin.config_set(name, value)
+
+    yield change
+    for name, value in before.items():
+        admin.config_set(name, value)
+
+
+@pytest.mark.parametrize("limit", ["normal 33554432 0 0", "normal 0 1048576 10"])
+def test_a_limit_of_output_by_which_all_who_share_a_connection_are_lost_is_told(
+        check, database, cache, configure, limit):
+    database.execute(GOOD)
+    configure("client-output-buffer-limit", limit)
+    text, remedy = check(keyspace()).one("warning")
+    assert "client-output-buffer-limit is set for normal clients" in text
+    name, value = remedy.removeprefix("CONFIG SET ").split(" ", 1)
+    cache.client().config_set(name, value.strip('"'))
+    assert_in_order(check(keyspace()))
+
+
+@pytest.mark.parametrize("limit", ["64mb", "5%"])
+def test_a_cache_that_evicts_no_connection_that_is_to_stay_is_in_order(
+        check, database, configure, limit):
+    database.execute(GOOD)
+    configure("maxmemory-clients", limit)
+    assert_in_order(check(keyspace()))
+
+
 class TestJson:
     def test_every_finding_has_the_same_shape(self, check, database, cache, tmp_path):
         database.execute(GOOD + "REVOKE DELETE ON items FROM guard")

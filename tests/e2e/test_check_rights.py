@@ -72,6 +72,22 @@ def test_limits_that_are_not_told_are_a_note(check, database, user):
     assert report.findings == [] and "may not CONFIG GET" in report.text
 
 
+def test_a_user_whose_connections_the_cache_may_evict_is_told(check, database, cache, user):
+    database.execute(GOOD)
+    url = user(*[rule for rule in documented_rights() if rule != "+client|no-evict"])
+    admin = cache.client()
+    assert_in_order(check(keyspace(), cache=url))
+    admin.config_set("maxmemory-clients", "64mb")
+    try:
+        text, remedy = check(keyspace(), cache=url).one("warning")
+        assert "maxmemory-clients" in text and "NO-EVICT" in text
+        assert remedy == "ACL SETUSER nestguard +client|no-evict"
+        admin.execute_command(*remedy.split())
+        assert_in_order(check(keyspace(), cache=url))
+    finally:
+        admin.config_set("maxmemory-clients", 0)
+
+
 def rights_to(*patterns, without=()):
     return [rule for rule in documented_rights() if rule[0] != "~" and rule not in without] + [
         "~" + pattern for pattern in patterns]
