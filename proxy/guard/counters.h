@@ -62,6 +62,9 @@
     X(forwarded, "Commands forwarded to the cache")                                                \
     X(replica_reads, "Lookups of guarded keys that a replica was asked")                           \
     X(replica_misses, "Of these, lookups that it could not answer, asked of its primary")          \
+    X(own_refused,                                                                                 \
+      "Connections of their own refused to clients because own_connections were used up")          \
+    X(own_refused_host, "The same because their host had its share of own_connections")            \
     X(upstream_failures, "Times that a shared cache connection was lost or refused")
 
 typedef _Atomic uint64_t counter;

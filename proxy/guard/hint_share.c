@@ -4,6 +4,8 @@
  */
 #include "guard/hint_share.h"
 
+#include "guard/fair_share.h"
+
 enum { FEW = 1000 }; /* a thousandth of the table */
 
 /* What was counted before has ended by now, or will before as much again is taken. */
@@ -20,24 +22,16 @@ static void start_anew(struct hint_share *share, const struct hint_room *room)
     *share = (struct hint_share){.since = room->now, .generation = room->generation};
 }
 
-/* A table of a few places is nobody's alone, either. */
-static size_t part(size_t most, size_t divisor)
-{
-    return most / divisor ? most / divisor : 1;
-}
-
-/* One client alone never takes more than half, and past three quarters only whose host has few
- * takes any: whoever writes much leaves room for those who write little, however often he connects.
- */
+/* One client alone never takes more than half. */
 bool hint_share_take(struct hint_share *share, struct hint_share *host,
                      const struct hint_room *room, size_t count)
 {
     start_anew(share, room);
     start_anew(host, room);
-    size_t own = share->count + count, all = room->used + count;
-    bool has_few = host->count + count <= part(room->most, FEW);
-    if (all > room->most || own > part(room->most, 2) ||
-        (!has_few && all > room->most - room->most / 4))
+    size_t own = share->count + count;
+    struct fair_share all = {
+        .most = room->most, .used = room->used + count, .host = host->count + count, .few = FEW};
+    if (own > fair_share_part(room->most, 2) || !fair_share_allows(&all))
         return false;
     share->count = own;
     host->count += count;
@@ -57,5 +51,5 @@ void hint_share_return(struct hint_share *share, size_t count)
 
 bool hint_room_is_scarce(size_t used, size_t most)
 {
-    return used >= part(most, 2);
+    return used >= fair_share_part(most, 2);
 }

@@ -1,6 +1,7 @@
 /* Who may add how many hints to the table of overrides. A hint that finds no place could only
  * be made up for by rejecting nothing at all; so whoever would write more new keys than there is
- * room for is told so before anything is written.
+ * room for is told so before anything is written. Of hosts, as of all that they share
+ * (fair_share.h).
  *
  *   max_hints  ├──────── one client ────────┼── all who have many ──┼─ hosts with few ┤
  *              0                           1/2                     3/4                1

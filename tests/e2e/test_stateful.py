@@ -516,6 +516,25 @@ def test_own_connections_are_limited_and_reused(start_guard, items):
         wire.close()
 
 
+def test_one_host_leaves_own_connections_to_others(start_guard, items):
+    """Who waits keeps its own for as long as it likes."""
+    guard = start_guard(items(), workers=1, own_connections=5)
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(guard.wire("127.0.0.2")) for _ in range(5)]
+        for number, wire in enumerate(waiting):
+            wire.send(command("BLPOP", f"queue:{number}", 0))
+            wait_until(lambda n=number: guard.status()["own_connections"] == min(n + 1, 4), PATIENCE, number)
+        assert waiting[4].read_reply().startswith(b"-NESTGUARD busy: own_connections are used up, but for hosts")
+        assert waiting[4].ask("GET", "item:1") == bulk("payload 1")
+        with guard.wire() as other:
+            assert other.ask("MULTI") == b"+OK\r\n"
+            assert other.ask("LPUSH", "queue:0", "job") == b"+QUEUED\r\n"
+            assert other.ask("EXEC") == b"*1\r\n:1\r\n"
+        assert waiting[0].read_reply() == b"*2\r\n$7\r\nqueue:0\r\n$3\r\njob\r\n"
+        assert guard.total("nestguard_own_refused_host_total") == 1
+        assert guard.total("nestguard_own_refused_total") == 0
+
+
 def test_a_lost_connection_ends_the_client_whose_state_it_held(guard, cache):
     with guard.wire() as watching, guard.wire() as blocked, guard.wire() as free:
         assert watching.ask("WATCH", "k") == b"+OK\r\n"

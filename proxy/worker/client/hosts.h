@@ -12,6 +12,7 @@ struct host {
     struct keymap_node node; /* by `origin` */
     uint64_t origin;         /* account_origin() */
     unsigned clients;
+    unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
     struct hint_share hints;
     struct host *earlier, *later; /* of those without clients, by when the last one left */
 };

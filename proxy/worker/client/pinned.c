@@ -45,7 +45,7 @@ static void begin(struct client *client)
     pinned->tracking.owner = &owner;
     pinned->own = client->upstream = upstream_create(client->serving, &options);
     pinned->used = clock_ms();
-    client->serving->own_connections++;
+    pinned_count(client, 1);
     if (client->replies.first) {
         pinned->fence = reply_slot_open(&client->replies, &fence_kind);
         upstream_hold(pinned->own, true);
@@ -169,7 +169,7 @@ int pinned_open_waits(struct client *client)
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
         pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &options);
     pinned->waiting = count;
-    client->serving->own_connections += count;
+    pinned_count(client, count);
     if (client->replies.first)
         pinned->wait_fence = reply_slot_open(&client->replies, &fence_kind);
     for (unsigned i = 0; i < count && pinned->wait_fence; i++)
@@ -196,7 +196,7 @@ void pinned_close_wait(struct client *client, unsigned number, bool all)
     pinned->waits[number].upstream = NULL;
     if (upstream != pinned->own) {
         upstream_close(upstream);
-        client->serving->own_connections--;
+        pinned_discount(client, 1);
     }
     if (all)
         each_wait(pinned, give_up);

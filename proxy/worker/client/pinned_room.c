@@ -1,9 +1,12 @@
 /* A connection that is kept just in case is given up for who needs one. */
 #include "worker/client/pinned_room.h"
 
+#include "guard/fair_share.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
+
+enum { FEW = 100 }; /* a hundredth of the places */
 
 struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct upstream *upstream)
 {
@@ -39,7 +42,7 @@ void pinned_give_back(struct client *client)
     pinned_end_login(client);
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
-        client->serving->own_connections--;
+        pinned_discount(client, 1);
     }
     pinned->own = NULL;
 }
@@ -53,22 +56,42 @@ void pinned_end(struct client *client)
     client->upstream = client_shared(client, client->replies.resp3);
 }
 
+void pinned_count(struct client *client, unsigned count)
+{
+    client->serving->own_connections += count;
+    client->host->own_connections += count;
+}
+
+void pinned_discount(struct client *client, unsigned count)
+{
+    client->serving->own_connections -= count;
+    client->host->own_connections -= count;
+}
+
+bool pinned_has_room(const struct client *client, unsigned count)
+{
+    struct fair_share all = {.most = client->serving->own_limit,
+                             .used = client->serving->own_connections + count,
+                             .host = client->host->own_connections + count,
+                             .few = FEW};
+    return fair_share_allows(&all);
+}
+
 /* When there is no room, some other client may hold on to a connection just in case. Once all were
  * looked at, none is for the rest of the turn: thousands may ask in one. */
 bool pinned_make_room(struct client *client, unsigned count)
 {
-    struct serving *serving = client->serving;
     struct clients *clients = client->clients;
-    uint64_t turn = serving->turn.number + 1;
+    uint64_t turn = client->serving->turn.number + 1;
     struct client *other = clients->none_idle == turn ? NULL : clients->first;
-    while (serving->own_connections + count > serving->own_limit && other) {
+    while (!pinned_has_room(client, count) && other) {
         if (pinned_is_idle(other) && !other->replies.slow) /* it would ask for one again */
             pinned_end(other);
         other = other->following;
     }
     if (!other)
         clients->none_idle = turn;
-    return serving->own_connections + count <= serving->own_limit;
+    return pinned_has_room(client, count);
 }
 
 /* ---- of strangers ---- */
@@ -76,7 +99,11 @@ bool pinned_make_room(struct client *client, unsigned count)
 /* Half, and of a single place that one. */
 static bool login_has_room(const struct client *client)
 {
-    return client->clients->logins < (client->serving->own_limit + 1) / 2;
+    struct fair_share half = {.most = (client->serving->own_limit + 1) / 2,
+                              .used = client->clients->logins + 1,
+                              .host = client->host->logins + 1,
+                              .few = FEW};
+    return fair_share_allows(&half);
 }
 
 bool pinned_make_login_room(struct client *client)
@@ -96,16 +123,23 @@ void pinned_count_login(struct client *client)
 {
     client->pinned.is_login = true;
     client->clients->logins++;
+    client->host->logins++;
 }
 
 void pinned_end_login(struct client *client)
 {
     client->clients->logins -= client->pinned.is_login;
+    client->host->logins -= client->pinned.is_login;
     client->pinned.is_login = false;
 }
 
 int pinned_refuse_busy(struct client *client)
 {
-    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up");
+    const struct serving *serving = client->serving;
+    bool used_up = pinned_has_room(client, 1) || serving->own_connections >= serving->own_limit;
+    struct worker_counters *counters = &client->serving->counters;
+    counter_add(used_up ? &counters->own_refused : &counters->own_refused_host, 1);
+    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up%s",
+                     used_up ? "" : ", but for hosts that have few");
     return -EBUSY;
 }

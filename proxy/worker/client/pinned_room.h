@@ -4,13 +4,20 @@
 
 #include "worker/client/client.h"
 
-/* Room for so many more of the client's own. False: own_connections are used up, as the second then
+/* Room for so many more of the client's own, also as its host may have them (guard/fair_share.h);
+ * the second gives up nobody's for that. False: own_connections are used up, as the third then
  * answers: -EBUSY. */
 bool pinned_make_room(struct client *client, unsigned count);
+bool pinned_has_room(const struct client *client, unsigned count);
 int pinned_refuse_busy(struct client *client);
 
+/* So many more of its own the client has now, or has no more. */
+void pinned_count(struct client *client, unsigned count);
+void pinned_discount(struct client *client, unsigned count);
+
 /* Room for one over which a stranger's user and password are asked of the cache. Of these there are
- * half as many as places at most: however many guess, the others are left. The second: it is one,
+ * half as many as places at most: however many guess, the others are left. Of that half hosts have
+ * what they may have of all. The second: it is one,
  * from now on; the third: it is one like any other, if there is one. */
 bool pinned_make_login_room(struct client *client);
 void pinned_count_login(struct client *client);

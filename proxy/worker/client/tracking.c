@@ -105,7 +105,7 @@ static struct upstream *open_at(struct client *client, int node)
                                        .opening = buffer_span(&words->bytes),
                                        .opening_commands = words->commands};
     struct upstream *upstream = pool_own(client_pool(client), node, &options);
-    client->serving->own_connections++;
+    pinned_count(client, 1);
     take(client, upstream);
     return upstream;
 }
@@ -117,7 +117,7 @@ static void drop(struct client *client, struct pinned_track *track)
     struct upstream *upstream = track->upstream;
     *track = tracking->at[--tracking->count];
     upstream_close(upstream);
-    client->serving->own_connections--;
+    pinned_discount(client, 1);
     if (client->upstream == upstream)
         client->upstream = client_shared(client, client->replies.resp3);
 }
@@ -357,7 +357,7 @@ void tracking_finish(struct client *client)
     struct pinned_tracking *tracking = &client->pinned.tracking;
     for (unsigned i = 0; i < tracking->count; i++) {
         upstream_close(tracking->at[i].upstream);
-        client->serving->own_connections--;
+        pinned_discount(client, 1);
     }
     free(tracking->at);
     forget_words(&tracking->words);

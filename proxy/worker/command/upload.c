@@ -74,7 +74,7 @@ static bool may_begin(const struct client *client, const struct command *command
     bool plain = forwarded && command->effect == EFFECT_NONE;
     if (pool_is_cluster(client_pool(client)))
         return false; /* a node may send it on to another, and it would have to be sent anew */
-    bool room = client->pinned.own || client->serving->own_connections < client->serving->own_limit;
+    bool room = client->pinned.own || pinned_has_room(client, 1);
     return client->authenticated && !client->pinned.states && room &&
            !may_tell_in_doubt(client, command) && (plain || is_write(command)) &&
            command_arity_ok(command, count) && count <= config->max_arguments;

@@ -1,0 +1,25 @@
+/* Places that all hosts share: for hints, for connections of clients' own. Whoever takes much
+ * leaves room for those who take little, however often he connects.
+ *
+ *   most  ├──────── whoever comes ────────┼─ hosts with few ─┤
+ *         0                              3/4                 1
+ */
+#ifndef NESTGUARD_FAIR_SHARE_H
+#define NESTGUARD_FAIR_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What there would be if the host took what it asks for. */
+struct fair_share {
+    size_t most, used; /* places; of these, by all */
+    size_t host;       /* and by this host alone */
+    size_t few;        /* so many are few, at least one: a part of `most` by this divisor */
+};
+
+bool fair_share_allows(const struct fair_share *share);
+
+/* Of a few places one at least. */
+size_t fair_share_part(size_t most, size_t divisor);
+
+#endif
