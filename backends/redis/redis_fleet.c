@@ -200,6 +200,18 @@ static void run(struct errand *errand, struct redis *at, bool asking)
                  errand);
 }
 
+/* Where that is may be in the map by now. */
+static bool read_redirect(struct redis_fleet *fleet, struct redis_redirect *redirect,
+                          const char *error, const struct redis_place *from)
+{
+    size_t length = strlen(error);
+    if (redis_redirect_read(redirect, error, length, from))
+        return true;
+    if (redis_redirect_is_meant(error, length))
+        redis_cluster_refresh(fleet->cluster);
+    return false;
+}
+
 /* Whom the answer names; NULL: nobody. One that is new gets a connection. */
 static struct redis *next_of(struct errand *errand, const struct redis_answer *answer,
                              struct redis_redirect *redirect)
@@ -211,7 +223,7 @@ static struct redis *next_of(struct errand *errand, const struct redis_answer *a
         !errand->at->options.host)
         return NULL;
     snprintf(from.host, sizeof from.host, "%s", errand->at->options.host);
-    if (!redis_redirect_read(redirect, answer->error, strlen(answer->error), &from))
+    if (!read_redirect(fleet, redirect, answer->error, &from))
         return NULL;
     int number = redis_cluster_follow(fleet->cluster, redirect, &changed);
     if (changed)

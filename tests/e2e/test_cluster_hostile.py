@@ -233,6 +233,22 @@ def test_a_redirection_that_leads_nowhere_is_an_error_in_the_guards_words(guard,
     wait_right(guard)
 
 
+@pytest.mark.parametrize("word", [b"MOVED", b"ASK"])
+@pytest.mark.parametrize("asked", ["GET", "DEL"], ids=["worker", "keeper"])
+def test_a_redirection_without_an_address_has_the_map_asked(guard, nodes, word, asked):
+    """At once, and four times a second for a minute after it, by whom it was told."""
+    assert per_second(lambda: questions(nodes), 3) < 1.5 * ASKERS
+    told = b"-%s 1 ?:%d\r\n" % (word, nodes[1].port)
+    nodes[0].answer = lambda words: told if words[0] == asked.encode() else None
+    if asked == "GET":
+        assert isinstance(answer(guard, "GET", "plain"), redis.RedisError)
+    else:
+        guard.control("DELETE", guard.key_path("item:8") + "?block=1m")
+    wait_until(lambda: per_second(lambda: questions(nodes), 1) > 2 * ASKERS, PATIENCE, guard.log)
+    nodes[0].answer = lambda words: None
+    wait_right(guard)
+
+
 def test_a_redirection_to_nobody_is_an_error_until_the_map_is_asked(guard, nodes):
     port = free_port()
     for word in (b"MOVED", b"ASK"):

@@ -54,6 +54,8 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
     if (reply->length < 3 || !redis_redirect_is_meant(reply->at + 1, reply->length - 3))
         return false;
     if (!redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node)) {
+        if (cluster)
+            redis_cluster_refresh(cluster); /* which may tell where that is */
         *reply = unclear;
         return false;
     }
