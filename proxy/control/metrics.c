@@ -277,6 +277,12 @@ static void guard_metrics(const struct report *report, struct buffer *out)
                   (double)report->worker.stalled_ms / 1000);
     gauge(out, "own_connections", "Connections to the cache that clients have of their own",
           (double)report->worker.own_connections);
+    gauge(out, "own_connections_limit",
+          "Of them there is room for, by own_connections, open files, and maxclients of the cache",
+          (double)report->worker.own_limit);
+    gauge(out, "bulk_limit_bytes",
+          "Longest argument that is taken: max_bulk, or proto-max-bulk-len of the cache",
+          (double)report->worker.max_bulk);
     gauge(out, "generation", "Number of the generation in force, 0 for none",
           (double)generation->number);
     gauge(out, "generation_age_seconds", "Time since the generation in force was built",

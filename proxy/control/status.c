@@ -241,13 +241,16 @@ static json_t *backends_json(const struct report *report)
                      durations_seconds(&waits->turns));
 }
 
-/* Of clients: those in force, which may be less than was configured, for want of open files. */
+/* Of clients: those in force, which may be less than was configured, for want of open files or
+ * because the cache has room for less. */
 static json_t *limits_json(const struct report *report)
 {
     const struct file_limits *limits = &report->config->limits;
-    return json_pack("{s:I, s:I, s:I, s:I}", "open_files", (json_int_t)limits->files, "clients",
-                     (json_int_t)limits->clients, "own_connections_per_worker",
-                     (json_int_t)limits->own_connections, "client_memory",
+    const struct worker_report *worker = &report->worker;
+    uint64_t own = report->workers ? worker->own_limit / report->workers : limits->own_connections;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "open_files", (json_int_t)limits->files,
+                     "clients", (json_int_t)limits->clients, "own_connections_per_worker",
+                     (json_int_t)own, "max_bulk", (json_int_t)worker->max_bulk, "client_memory",
                      (json_int_t)report->config->max_client_memory);
 }
 

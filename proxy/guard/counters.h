@@ -81,6 +81,7 @@ struct worker_counters {
     counter clients;                             /* now connected */
     counter shared_connections, own_connections; /* to the cache, that are up */
     counter stalled_ms;                          /* shared ones waited for slow readers */
+    counter own_limit, max_bulk;                 /* in force, see serving_update_limits() */
 };
 
 /* Only the thread that owns the counter; hence a load and a store will do. */
@@ -88,6 +89,11 @@ static inline void counter_add(counter *at, uint64_t amount)
 {
     atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + amount,
                           memory_order_relaxed);
+}
+
+static inline void counter_set(counter *at, uint64_t value)
+{
+    atomic_store_explicit(at, value, memory_order_relaxed);
 }
 
 /* Any thread: the value of some moment ago, never half of one. */

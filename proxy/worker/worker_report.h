@@ -13,6 +13,8 @@ struct worker_report {
     WORKER_COUNTERS(WORKER_REPORT_MEMBER)
     uint64_t shared_connections, own_connections; /* to the cache, now */
     uint64_t stalled_ms;                          /* that shared ones waited for slow readers */
+    uint64_t own_limit; /* of own_connections, by configuration, open files, and cache */
+    uint64_t max_bulk;  /* likewise: the least of any worker */
 };
 
 /* Of one keyspace. */

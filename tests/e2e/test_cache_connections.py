@@ -173,6 +173,26 @@ def test_a_cache_that_evicts_who_takes_memory_leaves_those_that_are_shared(movin
         assert len(stayed) == 3 * WORKERS + 2 and {client["id"] for client in stayed} <= before
 
 
+def test_limits_that_the_cache_makes_lower_are_told(moving, cache):
+    admin = cache.client()
+    guard, file = moving(workers=WORKERS)
+    wait_until(lambda: guard.status()["limits"]["own_connections_per_worker"] == 1000, PATIENCE, guard.log)
+    assert guard.status()["limits"]["max_bulk"] == 512 * 1024 * 1024
+    bulk_before = admin.config_get("proto-max-bulk-len")["proto-max-bulk-len"]
+    admin.config_set("maxclients", 100)
+    admin.config_set("proto-max-bulk-len", 1024 * 1024)
+    try:
+        file.take(cache_connections=3)  # those that are new hear of it
+        own = (100 - 10 - 4 - 2 * 3 * WORKERS) // WORKERS
+        wait_until(lambda: guard.status()["limits"]["own_connections_per_worker"] == own, PATIENCE, guard.log)
+        assert guard.status()["limits"]["max_bulk"] == 1024 * 1024
+        assert guard.total("nestguard_own_connections_limit") == WORKERS * own
+        assert guard.total("nestguard_bulk_limit_bytes") == 1024 * 1024
+    finally:
+        admin.config_set("maxclients", 10000)
+        admin.config_set("proto-max-bulk-len", bulk_before)
+
+
 def test_more_are_used_only_when_the_cache_has_let_them_in(moving, cache):
     guard, file = moving(cache_connections=2, workers=WORKERS)
     wait_until(lambda: guard.status()["shared_connections"] == 2 * WORKERS, PATIENCE, guard.log)

@@ -35,6 +35,8 @@ void serving_update_limits(struct serving *serving)
     serving->max_bulk = config->max_bulk;
     if (serving->cache_bulk && serving->cache_bulk < serving->max_bulk)
         serving->max_bulk = serving->cache_bulk;
+    counter_set(&serving->counters.own_limit, serving->own_limit);
+    counter_set(&serving->counters.max_bulk, serving->max_bulk);
 }
 
 void serving_arrived(struct serving *serving, size_t bytes)

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "worker/worker_report.h"
 #include "worker_bench.h"
 
 /* ---- the cache ---- */
@@ -187,6 +188,10 @@ static void own_connections_keep_to_the_places_of_the_cache(void **state)
     must_hear(client, "+OK\r\n");
     say(other, "MULTI\r\n");
     must_hear(other, "-NESTGUARD busy: own_connections are used up\r\n");
+    struct worker_report report = {0};
+    worker_report_add(&report, bench.worker);
+    assert_int_equal(report.own_limit, 1);
+    assert_int_equal(report.max_bulk, 536870912);
     close(client);
     close(other);
     fake_cache_close(own);
