@@ -7,6 +7,7 @@
 #include "cache/cache_target.h"
 #include "check/check_cache_hint.h"
 #include "check/check_rights.h"
+#include "check/check_versions.h"
 #include "redis/redis_survey.h"
 #include "redis/topology/redis_locate.h"
 #include <errno.h>
@@ -20,7 +21,8 @@ struct cache {
     const char *place; /* how findings call it */
     struct redis_options options;
     struct problems *problems;
-    bool is_node; /* of a cluster */
+    bool is_node;                    /* of a cluster */
+    struct check_versions *versions; /* of its nodes; else NULL */
 };
 
 /* A new string: "cache 127.0.0.1:6379". Not the URL, in which there may be a password. */
@@ -74,6 +76,12 @@ static void report_failure(const struct cache *cache, const struct config *confi
                      "no connection: %s; is Redis running there, and is this the address that it "
                      "listens on (its `bind` and `port`)?",
                      error);
+}
+
+static void note_version(const struct cache *cache, const char *version)
+{
+    if (cache->versions)
+        check_versions_add(cache->versions, version, strchr(cache->place, ' ') + 1);
 }
 
 static void check_version(const struct cache *cache, const char *version)
@@ -259,12 +267,14 @@ static void try_rights(const struct cache *cache, const struct config *config,
 }
 
 /* What keeps lookups from a replica sends them to its primary: never more than a warning. */
-static void check_replica(const struct config *config, const struct redis_place *place,
-                          struct problems *problems)
+static void check_replica(const struct cache *primary, const struct config *config,
+                          const struct redis_place *place)
 {
+    struct problems *problems = primary->problems;
     char error[256] = "", address[REDIS_PLACE_TEXT], text[REDIS_PLACE_TEXT + 20];
     struct address at = {.host = (char *)place->host, .port = place->port};
-    struct cache cache = {text, options_of(config, &at), problems, config->cache.is_cluster};
+    struct cache cache = {text, options_of(config, &at), problems, config->cache.is_cluster,
+                          primary->versions};
     struct redis_survey survey;
     redis_place_print(place, address);
     snprintf(text, sizeof text, "replica %s", address);
@@ -284,6 +294,7 @@ static void check_replica(const struct config *config, const struct redis_place 
         check_hanging_up(&cache, &survey);
         try_rights(&cache, config, PROBLEM_WARNING, true);
     }
+    note_version(&cache, survey.version);
 }
 
 /* Of the primary that was asked. Of one server none are wanted, and the file's mistake is told. */
@@ -297,7 +308,7 @@ static void check_replicas(const struct cache *cache, const struct config *confi
     for (size_t i = 0; i < survey->replica_count; i++)
         if (config_is_in_zone(config, survey->replicas[i].host)) {
             near++;
-            check_replica(config, &survey->replicas[i], cache->problems);
+            check_replica(cache, config, &survey->replicas[i]);
         }
     if (!near && survey->version[0])
         problems_add(cache->problems, PROBLEM_WARNING, cache->place, NULL,
@@ -334,55 +345,57 @@ static bool seeds_are_others(const struct config *config, struct problems *probl
     return others;
 }
 
-/* Whether it could be asked; its version is "" when not. */
-static bool check_server(const struct config *config, const struct address *address,
-                         enum problem_level down, struct problems *problems, char version[64])
+struct walk {
+    const struct config *config;
+    enum problem_level down;
+    struct problems *problems;
+    char *version;                   /* [64], of the first server; "" as yet */
+    struct check_versions *versions; /* of a cluster's nodes; else NULL */
+    bool all;                        /* could be asked so far */
+};
+
+/* Whether it could be asked. */
+static bool check_server(struct walk *walk, const struct address *address)
 {
     char error[256] = "";
-    version[0] = '\0';
+    const struct config *config = walk->config;
+    struct problems *problems = walk->problems;
     if (is_the_guard(config, address, problems))
         return false;
     char *place = cache_place(address);
-    struct cache cache = {place, options_of(config, address), problems, config->cache.is_cluster};
+    struct cache cache = {place, options_of(config, address), problems, config->cache.is_cluster,
+                          walk->versions};
     struct redis_survey survey;
     int status = redis_survey(&cache.options, &survey, error);
     if (status < 0) {
-        report_failure(&cache, config, down, status, error);
+        report_failure(&cache, config, walk->down, status, error);
     } else {
         check_version(&cache, survey.version);
-        check_role(&cache, down, &survey);
+        note_version(&cache, survey.version);
+        check_role(&cache, walk->down, &survey);
         check_memory(&cache, &survey);
         check_limits(&cache, config, &survey);
         check_hanging_up(&cache, &survey);
         if (survey.role != REDIS_SENTINEL)
-            try_rights(&cache, config, down, false);
+            try_rights(&cache, config, walk->down, false);
         check_all_published(&cache, config);
         check_replicas(&cache, config, &survey);
     }
-    memcpy(version, survey.version, sizeof survey.version);
+    if (!walk->version[0])
+        memcpy(walk->version, survey.version, sizeof survey.version);
     free(place);
     return status == 0;
 }
 
 /* ---- a cluster ---- */
 
-struct walk {
-    const struct config *config;
-    enum problem_level down;
-    struct problems *problems;
-    char *version; /* [64], of the first */
-    bool all;      /* could be asked so far */
-};
-
 static void on_node(void *arg, const struct redis_place *place)
 {
     struct walk *walk = arg;
-    char host[REDIS_HOST_SIZE], version[64];
+    char host[REDIS_HOST_SIZE];
     snprintf(host, sizeof host, "%s", place->host);
     struct address address = {.host = host, .port = place->port};
-    walk->all &= check_server(walk->config, &address, walk->down, walk->problems, version);
-    if (!walk->version[0])
-        memcpy(walk->version, version, sizeof version);
+    walk->all &= check_server(walk, &address);
 }
 
 static bool check_nodes(const struct config *config, enum problem_level down,
@@ -391,7 +404,8 @@ static bool check_nodes(const struct config *config, enum problem_level down,
     struct cache_cluster_seeds seeds;
     char error[256] = "";
     unsigned uncovered;
-    struct walk walk = {config, down, problems, version, true};
+    struct check_versions versions = {0};
+    struct walk walk = {config, down, problems, version, &versions, true};
     int status =
         redis_locate_nodes(cache_cluster_seeds(&seeds, config), &uncovered, error, on_node, &walk);
     if (status < 0)
@@ -401,6 +415,7 @@ static bool check_nodes(const struct config *config, enum problem_level down,
         problems_add(problems, down, "cache", NULL,
                      "%u of the cluster's slots have no node: what is kept there cannot be cached",
                      uncovered);
+    check_versions_end(&versions, problems);
     return status == 0 && walk.all;
 }
 
@@ -408,15 +423,16 @@ bool check_cache(const struct config *config, enum problem_level down, struct pr
                  char version[64])
 {
     struct redis_place found;
+    struct walk one = {.config = config, .down = down, .problems = problems, .version = version};
     version[0] = '\0';
     if (!seeds_are_others(config, problems))
         return false;
     if (config->cache.is_cluster)
         return check_nodes(config, down, problems, version);
     if (!config->cache.primary)
-        return check_server(config, &config->cache.address, down, problems, version);
+        return check_server(&one, &config->cache.address);
     if (!locate(config, down, problems, &found))
         return false;
     struct address address = {.host = found.host, .port = found.port};
-    return check_server(config, &address, down, problems, version);
+    return check_server(&one, &address);
 }

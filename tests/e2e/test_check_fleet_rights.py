@@ -5,8 +5,11 @@ import pytest
 
 from checking import GOOD, assert_in_order, check, keyspace  # check is a fixture
 from clusters import Cluster
+from played import Node, ranges
 from sentinels import Fleet
+from servers import PATIENCE
 from test_check_rights import documented_rights
+from wire import Wire
 
 IN_A_CLUSTER = ["+cluster|slots", "+asking", "+readonly"]
 FOR_SENTINELS = ["+sentinel|get-master-addr-by-name", "+subscribe", "+unsubscribe", "&+switch-master"]
@@ -73,6 +76,39 @@ class TestCluster:
         with lacking(shared.followers[0], "+del", "+set", "+scan", "+asking"), \
                 lacking(shared.primaries[0], "+readonly"):
             assert_in_order(look(cache_reads="replica"))
+
+
+class TestVersions:
+    @pytest.fixture
+    def nodes(self, cache):
+        made = [Node(cache) for _ in range(2)]
+        for node, (first, last) in zip(made, ((0, 8000), (8001, 16383))):
+            node.range = (first, last, node.port)
+        for node in made:
+            node.slots = ranges(*(each.range for each in made))
+        yield made
+        for node in made:
+            node.close()
+
+    @pytest.mark.parametrize("others", [True, False])
+    def test_nodes_of_different_versions_are_told(self, check, database, cache, nodes, others):
+        version = cache.client().info("server")["redis_version"].encode()
+
+        def info(words):
+            if words[0].upper() != b"INFO":
+                return None
+            with Wire(cache.port, PATIENCE) as wire:
+                said = wire.ask(*words).replace(b"cluster_enabled:0", b"cluster_enabled:1")
+            return said.replace(b"_version:" + version, b"_version:" + version[:-1] + b"x")
+
+        if others:
+            nodes[1].answer = info
+        database.execute(GOOD)
+        report = check(keyspace(), cache=nodes[0].url)
+        told = [text for place, level, text, _ in report.findings if "different versions" in text]
+        assert len(told) == others, report.text
+        for node in nodes if others else []:
+            assert f"127.0.0.1:{node.port}" in told[0]
 
 
 class TestSentinel:
