@@ -75,6 +75,56 @@ def test_what_is_written_is_found_at_once_and_later(guard, write):
         assert guard.redis().get(NEW) == b"v"
 
 
+def transaction(*end, watched="watched"):
+    return [["WATCH", watched], ["MULTI"], ["SET", NEW, "v"], *end]
+
+
+@pytest.mark.parametrize("commands", [
+    transaction(["DISCARD"]), transaction(["EXEC", "x"], ["EXEC"]), transaction(["NOSUCH"], ["EXEC"]),
+    transaction(["RESET"]), transaction(), transaction(["BLMOVE", "none", NEW, "LEFT", "LEFT", "0"], ["DISCARD"])],
+    ids=lambda commands: commands[-1][0])
+def test_a_transaction_that_is_not_executed_admits_nothing(guard, commands):
+    with guard.wire() as wire:
+        for words in commands:
+            wire.ask(*words)
+        if commands[-1][0] == "SET":
+            assert guard.status()["entries"] == 0
+    assert_untouched(guard)
+
+
+def test_transactions_whose_watched_key_has_changed_admit_nothing_and_use_up_no_share(start_guard, items):
+    guard = start_guard(items(), max_hints=20, hint_ttl="1h", workers=1)
+    other = guard.redis()
+    with guard.wire() as wire:
+        for n in range(50):
+            assert wire.ask("WATCH", "watched") == b"+OK\r\n"
+            other.incr("watched")
+            wire.send(command("MULTI") + command("SET", f"item:{9000 + n}", "v") + command("EXEC"))
+            assert wire.read_replies(3) == b"+OK\r\n+QUEUED\r\n*-1\r\n"
+        assert_untouched(guard, "item:9000")
+        assert wire.ask("SET", NEW, "v") == b"+OK\r\n"
+    assert other.get(NEW) == b"v"
+
+
+def test_what_a_transaction_has_written_is_found_at_once_and_by_every_worker(start_guard, items):
+    guard = start_guard(items(), workers=4)
+    with guard.wire() as wire:
+        wire.send(command("MULTI") + command("SET", NEW, "v") + command("EXEC") + command("GET", NEW))
+        assert wire.read_replies(4) == b"+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n$1\r\nv\r\n"
+        for n in range(50):
+            wire.send(command("MULTI") + command("SET", f"item:{9000 + n}", "v") + command("EXEC"))
+            wire.read_replies(3)
+            assert guard.redis().get(f"item:{9000 + n}") == b"v"
+
+
+def test_a_transaction_that_empties_the_cache_and_writes_is_believed(guard):
+    with guard.wire() as wire:
+        wire.send(command("MULTI") + command("FLUSHALL") + command("SET", NEW, "v") + command("EXEC"))
+        assert wire.read_replies(4) == b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+OK\r\n"
+    for _ in range(10):
+        assert guard.redis().get(NEW) == b"v"
+
+
 def test_who_writes_more_than_a_share_is_told_and_nobody_else_is_harmed(start_guard, items):
     guard = start_guard(items(), max_hints=1000)
     client, other = guard.redis(), guard.redis()

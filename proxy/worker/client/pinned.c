@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "resp/pubsub.h"
+#include "worker/client/queued_writes.h"
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
 #include "worker/upstream/pool.h"
@@ -234,7 +235,7 @@ void pinned_reset(struct client *client)
     client->pinned.states = 0;
     tracking_end(client);
     buffer_finish(&client->pinned.late);
-    pinned_forget_queued(&client->pinned);
+    queued_forget(client);
     client->pinned.redirect = 0;
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
     if (client->pinned.own)
@@ -323,7 +324,7 @@ void pinned_finish(struct client *client)
     pinned_answer_fence(pinned);
     close_waits(client);
     buffer_finish(&pinned->late);
-    buffer_finish(&pinned->deleted);
+    queued_forget(client);
     buffer_finish(&pinned->asked.text);
     if (pinned->own)
         pinned_give_back(client);

@@ -104,6 +104,7 @@ struct pinned {
     bool clears;              /* one deletes all keys, or they many */
     struct buffer deleted;    /* else keys that they do, each with its length before it */
     bool remakes;             /* guarded keys are written after these, and may be the same */
+    struct buffer written;    /* keys that they make (queued_writes.h) */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */
@@ -121,14 +122,6 @@ static inline bool pinned_is_held(const struct pinned *pinned)
 {
     unsigned none = PINNED_SKIP | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
     return pinned->states & ~none;
-}
-
-/* Of a transaction that is over, or about to begin. */
-static inline void pinned_forget_queued(struct pinned *pinned)
-{
-    pinned->queued = 0;
-    pinned->tells = pinned->clears = pinned->remakes = false;
-    buffer_finish(&pinned->deleted);
 }
 
 /* False of nearly all clients: then neither pinned_flush() nor pinned_pace() has anything to do. */

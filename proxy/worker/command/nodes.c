@@ -11,6 +11,7 @@
 
 #include "redis/topology/redis_place.h"
 #include "worker/client/pinned.h"
+#include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/script_end.h"
@@ -132,7 +133,7 @@ static bool begin_multi(struct client *client, const struct request *request)
         return false;
     }
     client->pinned.states |= PINNED_MULTI;
-    pinned_forget_queued(&client->pinned);
+    queued_forget(client);
     resp_write_status(client_reply(client), "OK");
     return true;
 }

@@ -10,6 +10,7 @@
 
 #include "guard/guard.h"
 #include "worker/client/pinned.h"
+#include "worker/client/queued_writes.h"
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
@@ -37,7 +38,7 @@ static void multi_reply(struct reply_slot *slot, unsigned index, struct span rep
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
     if (pinned->multi == slot && reply.at[0] == '-')
-        pinned->states &= ~(unsigned)PINNED_MULTI;
+        stateful_discard_late(client_of(slot->replies));
     if (pinned->multi == slot)
         pinned->multi = NULL;
     request_take_reply(slot, index, reply);
@@ -52,7 +53,7 @@ static void begin_multi(struct client *client, const struct request *request)
         request_forward(request, client); /* an error, which changes nothing */
     } else if (pinned_begin(client) == 0) {
         client->pinned.states |= PINNED_MULTI;
-        pinned_forget_queued(&client->pinned);
+        queued_forget(client);
         client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
 }
@@ -67,7 +68,7 @@ static void end_multi(struct client *client, const struct request *request)
             withheld_execute(client, request);
         else
             request_forward(request, client);
-        pinned_forget_queued(&client->pinned);
+        queued_forget(client);
     } else {
         request_forward(request, client);
     }
@@ -164,6 +165,7 @@ bool stateful_hold_late(struct client *client, const struct request *request)
 void stateful_discard_late(struct client *client)
 {
     client->pinned.states &= ~(unsigned)PINNED_MULTI;
+    queued_writes_forget(client);
     buffer_finish(&client->pinned.late);
 }
 
@@ -226,10 +228,9 @@ static void note_deleted(struct client *client, struct span key)
     size_t room = sizeof key.length + key.length;
     if (guard_match(serving_config(client->serving), key) == NOT_GUARDED || pinned->clears)
         return;
-    if (buffer_length(&pinned->deleted) + room > DELETED_BYTES) {
-        pinned->clears = true;
+    pinned->clears = buffer_length(&pinned->deleted) + room > DELETED_BYTES;
+    if (pinned->clears)
         return;
-    }
     buffer_append(&pinned->deleted, (const char *)&key.length, sizeof key.length);
     buffer_append(&pinned->deleted, key.at, key.length);
 }
@@ -251,7 +252,7 @@ static void note_all(struct client *client, const struct request *request)
         note_deleted(client, request->arguments[source]);
 }
 
-/* A write is a hint once it is queued: EXEC follows soon, and its reply is the writer's word. */
+/* A write is a hint once EXEC has done it (queued_writes.h). */
 static void queue_write(struct client *client, const struct request *request)
 {
     if (!command_arity_ok(request->command, request->count) ||
@@ -266,11 +267,10 @@ static void queue_write(struct client *client, const struct request *request)
 /* What is queued as it is, for its state, may make keys as well. */
 static void note_rows(struct client *client, const struct request *request, bool stateful)
 {
-    struct pinned *pinned = &client->pinned;
-    if (pinned->states & PINNED_OTHER_DB || !telling_has_row(client->serving, request))
+    if (client->pinned.states & PINNED_OTHER_DB || !telling_has_row(client->serving, request))
         return;
-    pinned->tells = true;
-    pinned->remakes |= stateful && buffer_length(&pinned->deleted);
+    client->pinned.tells = true;
+    client->pinned.remakes |= stateful && buffer_length(&client->pinned.deleted);
 }
 
 static void queue(struct client *client, const struct request *request)

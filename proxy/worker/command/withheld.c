@@ -1,6 +1,5 @@
 #include "worker/command/withheld.h"
 
-#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/write.h"
 #include "worker/upstream/upstream.h"
 
@@ -45,10 +44,9 @@ void withheld_execute(struct client *client, const struct request *request)
 {
     if (client->pinned.tells && upstream_is_doubted(client->upstream))
         discard(client);
-    else if (client->pinned.clears)
-        clearing_dispatch(client, request);
-    else if (buffer_length(&client->pinned.deleted))
-        write_execute(client, request, buffer_span(&client->pinned.deleted));
+    else if (client->pinned.clears || buffer_length(&client->pinned.deleted) ||
+             buffer_length(&client->pinned.written))
+        write_execute(client, request);
     else if (client->pinned.tells)
         request_forward_telling(request, client);
     else

@@ -59,7 +59,8 @@ static const struct reply_slot_kind clearing_kind = {.on_cache = clearing_reply,
                                                      .on_cache_failure = clearing_failure,
                                                      .on_unheard = clearing_unheard};
 
-void clearing_dispatch_to(struct client *client, const struct request *request, int node)
+struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,
+                                        int node)
 {
     struct buffer bytes = {0};
     struct reply_slot *slot = reply_slot_open(&client->replies, &clearing_kind);
@@ -68,11 +69,12 @@ void clearing_dispatch_to(struct client *client, const struct request *request, 
     buffer_finish(&bytes);
     client_settle(client);
     reply_slot_answered(slot);
+    return slot;
 }
 
-void clearing_dispatch(struct client *client, const struct request *request)
+struct reply_slot *clearing_dispatch(struct client *client, const struct request *request)
 {
-    clearing_dispatch_to(client, request, NO_NODE);
+    return clearing_dispatch_to(client, request, NO_NODE);
 }
 
 /* The map may have changed meanwhile. */

@@ -7,8 +7,9 @@
 /* Forwards the command when nothing is on its way to the cache any more that was read before it, to
  * where the client's commands go; in a cluster to this node. Until then, and until its reply has
  * come, nothing else of the client's is served. */
-void clearing_dispatch(struct client *client, const struct request *request);
-void clearing_dispatch_to(struct client *client, const struct request *request, int node);
+struct reply_slot *clearing_dispatch(struct client *client, const struct request *request);
+struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,
+                                        int node);
 
 /* The keeper has given its request back, which stays the caller's. */
 void clearing_returned(const struct write_request *request);

@@ -19,6 +19,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "worker/client/queued_writes.h"
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
@@ -33,20 +34,15 @@
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
                              "(max_hints), try again later";
 
-/* READS: what a doubted server is not asked. */
-enum { PROOFS = PROOF_SCRIPT + 1, DELETES = 1, READS = 2 };
+/* READS: what a doubted server is not asked. QUEUED: of which EXEC says what becomes of it. */
+enum { PROOFS = PROOF_SCRIPT + 1, DELETES = 1, READS = 2, QUEUED = 4 };
 
 /* Of writes and of deletions, one for each proof. */
-static const struct reply_slot_kind kinds[2 * READS][PROOFS];
+static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS];
 
-static bool is_deletion(const struct reply_slot *slot)
+static bool is_of(const struct reply_slot *slot, unsigned part)
 {
-    return (slot->kind - kinds[0]) / PROOFS & DELETES;
-}
-
-static bool is_deleted(const struct lookup *lookup)
-{
-    return lookup->deleted || is_deletion(lookup->slot);
+    return (slot->kind - kinds[0]) / PROOFS & part;
 }
 
 /* ---- what it leads to ---- */
@@ -67,7 +63,7 @@ static void tell_keeper(const struct lookup *lookup, bool done)
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
-    bool deletes = is_deleted(lookup);
+    bool deletes = lookup->deleted;
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
@@ -102,22 +98,31 @@ void write_returned(struct serving *serving, const struct write_request *request
     reply_slot_answered(request->slot);
 }
 
-/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. What a
- * refused write has taken of its client's share goes back. */
+/* What a refused write has taken of its client's share goes back. One that is queued has left that
+ * to EXEC; if it was done instead of being queued, what goes back there was its own. */
+static void settle_places(struct reply_slot *slot, size_t places, bool done)
+{
+    bool is_queued = is_of(slot, QUEUED);
+    if (!slot->replies || done != is_queued)
+        return;
+    (is_queued ? write_grant : hints_give_back)(client_of(slot->replies), places);
+}
+
+/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
 static void conclude_some(struct reply_slot *slot, struct range range, bool done)
 {
     struct serving *serving = slot->serving;
     size_t places = 0;
     for (size_t i = range.first; i < range.end; i++) {
-        if (done && !serving->ending) {
-            tell_keeper(&slot->lookups[i], true);
-        } else if (!is_deleted(&slot->lookups[i])) {
-            overrides_end_write(&serving->overrides, key_of(&slot->lookups[i]));
-            places += override_places(slot->lookups[i].key.length);
-        }
+        const struct lookup *lookup = &slot->lookups[i];
+        if (!lookup->deleted)
+            places += override_places(lookup->key.length);
+        if (done && !serving->ending)
+            tell_keeper(lookup, true);
+        else if (!lookup->deleted)
+            overrides_end_write(&serving->overrides, key_of(lookup));
     }
-    if (!done && slot->replies)
-        write_give_back(client_of(slot->replies), places);
+    settle_places(slot, places, done);
 }
 
 struct conclusion {
@@ -151,11 +156,11 @@ void write_conclude(struct reply_slot *slot, bool done)
     piecemeal_begin(&conclusion->piecemeal, 0);
 }
 
-/* A write that is queued may well come to be done. A deletion is none before EXEC: the keeper
- * deletes once more, and that would stand if the transaction did not. */
+/* Nothing is before EXEC. But a write of which nothing is noted for that, since there was too much
+ * of it, may well come to be done. */
 static bool is_done(const struct reply_slot *slot, struct span reply)
 {
-    if (is_deletion(slot) && span_is(reply, "+QUEUED\r\n"))
+    if (is_of(slot, DELETES | QUEUED) && span_is(reply, "+QUEUED\r\n"))
         return false;
     return write_is_done((enum command_proof)((slot->kind - kinds[0]) % PROOFS), reply);
 }
@@ -187,7 +192,8 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
         .reads_row = (reads), .may_write = (reads)                                                 \
     }
 #define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads)
-static const struct reply_slot_kind kinds[2 * READS][PROOFS] = {
+static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS] = {
+    {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)},
     {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)}};
 
 /* ---- which keys the keeper must know of ---- */
@@ -226,9 +232,10 @@ void write_note_some(struct reply_slot *slot, const struct span *keys, size_t co
         if (keyspace == NOT_GUARDED)
             continue;
         struct key key = key_make(keyspace, keys[i]);
-        if (!is_deletion(slot))
+        bool deletes = is_of(slot, DELETES);
+        if (!deletes)
             overrides_begin_write(&serving->overrides, key);
-        note_begun(slot, key, false);
+        note_begun(slot, key, deletes);
     }
 }
 
@@ -268,7 +275,7 @@ void write_note(struct reply_slot *slot, enum command_proof proof, struct span k
     struct client *client = client_of(slot->replies);
     struct buffer found = {0};
     if (write_find_noted(client, &named, &found) < 0)
-        write_grant(client, &found);
+        write_grant(client, found_places(&found));
     note_found(slot, &found);
     buffer_finish(&found);
 }
@@ -334,6 +341,15 @@ const struct reply_slot_kind *write_kind_of(const struct client *client,
 
 /* ---- and at once ---- */
 
+/* Of a command in a transaction: what it makes is noted for EXEC. */
+static const struct reply_slot_kind *
+kind_in_multi(struct client *client, const struct reply_slot_kind *kind, const struct buffer *found)
+{
+    bool is_queued = client->pinned.states & PINNED_MULTI &&
+                     queued_writes_note(client, found_spans(found), found_count(found));
+    return is_queued ? kind + QUEUED * PROOFS : kind;
+}
+
 /* Mostly there is nothing to tell, and the command is forwarded like any other. The keeper deletes
  * behind fills, over a connection of its own: what the client has sent behind a deletion waits for
  * that, or it might be deleted, too. */
@@ -347,7 +363,10 @@ int write_dispatch(struct client *client, const struct request *request)
         return 0;
     int status = write_find_noted(client, &named, &found);
     if (!status) {
-        struct reply_slot *slot = reply_slot_open(&client->replies, write_kind_of(client, request));
+        const struct reply_slot_kind *kind = write_kind_of(client, request);
+        if (!named.deleted && found_count(&found))
+            kind = kind_in_multi(client, kind, &found);
+        struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         size_t source = client->pinned.states & PINNED_MULTI ? 0 : vanishing_source(request);
         if (source)
             note_renamed(slot, &found, request->arguments[source]);
@@ -379,28 +398,63 @@ static void find_deleted(const struct serving *serving, struct span keys, struct
     }
 }
 
-static void execute_deletions(struct client *client, const struct request *request,
-                              const struct buffer *found)
+/* Those that are written have begun. */
+static void note_executed(struct client *client, struct reply_slot *slot,
+                          const struct buffer *deleted)
 {
-    const struct reply_slot_kind *kind =
-        &kinds[DELETES + READS * client->pinned.tells][PROOF_NOT_NIL];
+    struct span written = buffer_span(&client->pinned.written), rest = written;
+    size_t count = found_count(deleted), bytes = written.length;
+    struct key key;
+    while (queued_writes_next(&rest, &key))
+        count++;
+    for (size_t i = 0; i < found_count(deleted); i++)
+        bytes += found_spans(deleted)[i].length;
+    if (!count)
+        return;
+    if (!reply_slot_try_lookup_room(slot, count, bytes))
+        out_of_memory();
+    for (size_t i = 0; i < found_count(deleted); i++)
+        note_begun(slot, key_by_text(slot->serving, found_spans(deleted)[i]), true);
+    while (queued_writes_next(&written, &key))
+        note_begun(slot, key, false);
+    buffer_finish(&client->pinned.written);
+}
+
+static void execute(struct client *client, const struct request *request,
+                    const struct buffer *deleted)
+{
+    const struct reply_slot_kind *kind = &kinds[READS * client->pinned.tells][PROOF_NOT_NIL];
     struct reply_slot *slot = reply_slot_open(&client->replies, kind);
-    note_found(slot, found);
+    note_executed(client, slot, deleted);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);
-    if (found_count(found))
+    if (found_count(deleted))
         client_settle(client);
+}
+
+/* What is held back itself cannot tell what has become of its writes: they count as done. */
+static void execute_behind_fills(struct client *client, const struct request *request)
+{
+    struct reply_slot *slot = clearing_dispatch(client, request);
+    struct span rest = buffer_span(&client->pinned.written);
+    struct key key;
+    while (queued_writes_next(&rest, &key)) {
+        const struct lookup lookup = {.slot = slot, .key = key.text, .keyspace = key.keyspace};
+        tell_keeper(&lookup, true);
+    }
+    buffer_finish(&client->pinned.written);
 }
 
 /* A deletion behind fills would take what the transaction itself has made since, and whether it has
  * the replies in EXEC's do not tell. So such a one waits for the fills instead. */
-void write_execute(struct client *client, const struct request *request, struct span keys)
+void write_execute(struct client *client, const struct request *request)
 {
-    struct buffer found = {0};
-    find_deleted(client->serving, keys, &found);
-    if (found_count(&found) && client->pinned.remakes)
-        clearing_dispatch(client, request);
+    const struct pinned *pinned = &client->pinned;
+    struct buffer deleted = {0};
+    find_deleted(client->serving, buffer_span(&pinned->deleted), &deleted);
+    if (pinned->clears || (found_count(&deleted) && pinned->remakes))
+        execute_behind_fills(client, request);
     else
-        execute_deletions(client, request, &found);
-    buffer_finish(&found);
+        execute(client, request, &deleted);
+    buffer_finish(&deleted);
 }

@@ -17,10 +17,10 @@ bool write_must_wait(const struct client *client, const struct request *request)
 int write_dispatch(struct client *client, const struct request *request);
 extern const char write_refusal[]; /* what to answer then */
 
-/* Forwards an EXEC whose transaction deletes these keys, each of which has its length before it, as
- * a deletion of them. If it is not executed, nothing is deleted; nor behind one that may have made
- * them again (clearing.h). */
-void write_execute(struct client *client, const struct request *request, struct span keys);
+/* Forwards an EXEC whose transaction makes or deletes keys, pinned.written and pinned.deleted, as a
+ * write of the one and a deletion of the others. If it is not executed, there are no hints, and
+ * nothing is deleted; nor behind one that may have made them again (clearing.h). */
+void write_execute(struct client *client, const struct request *request);
 
 /* The keeper has given a request back, which stays the caller's. */
 void write_returned(struct serving *serving, const struct write_request *request);

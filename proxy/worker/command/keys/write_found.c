@@ -78,19 +78,13 @@ bool write_exceeds_user(const struct client *client, const struct named *named)
     return places && !hint_share_take(&own, &host, &room, places);
 }
 
-void write_grant(struct client *client, const struct buffer *found)
+void write_grant(struct client *client, size_t places)
 {
     struct hint_room room = hosts_hint_room(client->serving);
-    if (!found_count(found))
+    if (!places)
         return;
-    hint_share_overtake(&client->hints, &room, found_places(found));
-    hint_share_overtake(&client->host->hints, &room, found_places(found));
-}
-
-void write_give_back(struct client *client, size_t places)
-{
-    hint_share_return(&client->hints, places);
-    hint_share_return(&client->host->hints, places);
+    hint_share_overtake(&client->hints, &room, places);
+    hint_share_overtake(&client->host->hints, &room, places);
 }
 
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found)

@@ -35,10 +35,7 @@ bool write_is_granted(struct client *client, const struct named *named, const st
 bool write_exceeds_user(const struct client *client, const struct named *named);
 
 /* Takes them in any case, for a write that cannot be refused. */
-void write_grant(struct client *client, const struct buffer *found);
-
-/* So many that were taken were not needed. */
-void write_give_back(struct client *client, size_t places);
+void write_grant(struct client *client, size_t places);
 
 /* Both of all named keys. No command is refused because of keys that the filter holds: where there
  * is no room for all, these go without. -ENOSPC: nor is there for the others. */

@@ -6,10 +6,12 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "command_bench.h"
 
 #define OK "+OK\r\n"
 #define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
 #define EXEC "*1\r\n$4\r\nEXEC\r\n"
 #define QUEUED "+QUEUED\r\n"
 #define SUBSCRIBE "*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n$1\r\nb\r\n"
@@ -130,21 +132,156 @@ static void a_late_refusal_does_not_end_the_next_transaction(void **state)
     bench_finish(&bench);
 }
 
-static void a_write_inside_a_transaction_is_a_hint_once_it_is_queued(void **state)
+static bool is_being_written(struct bench *bench)
+{
+    struct key key = key_make(ITEMS, span_of("item:new"));
+    return overrides_find(&bench->serving->overrides, key, clock_ms()).writes;
+}
+
+static size_t hints_of(const struct client *client)
+{
+    assert_int_equal(client->hints.count, client->host->hints.count);
+    return client->hints.count;
+}
+
+static void a_write_inside_a_transaction_is_a_hint_once_it_is_executed(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
     type(bench.client, MULTI SET_NEW);
     cache_says(own(&bench), OK);
-    must_not_ask(bench.keeper);
     cache_says(own(&bench), QUEUED);
-    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
-    hear_keeper(&bench);
     must_reply(bench.client, OK QUEUED);
+    must_not_ask(bench.keeper);
+    assert_true(is_being_written(&bench));
     type(bench.client, EXEC);
     cache_says(own(&bench), "*1\r\n" OK);
+    must_reply(bench.client, "");
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
     must_reply(bench.client, "*1\r\n" OK);
+    assert_false(is_being_written(&bench));
+    assert_int_equal(hints_of(bench.client), 1);
+    bench_finish(&bench);
+}
+
+static void what_stands_behind_a_transaction_finds_what_that_is_to_write(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI SET_NEW EXEC GET_NEW);
+    must_send(own(&bench), MULTI SET_NEW EXEC GET_NEW);
+    cache_says(own(&bench), OK);
+    cache_says(own(&bench), QUEUED);
+    assert_true(is_being_written(&bench));
+    cache_says(own(&bench), "*1\r\n" OK);
+    assert_true(is_being_written(&bench));
+    cache_says(own(&bench), "$1\r\nv\r\n");
+    must_reply(bench.client, OK QUEUED);
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, "*1\r\n" OK "$1\r\nv\r\n");
+    bench_finish(&bench);
+}
+
+static void what_is_not_executed_leaves_no_hint(void **state)
+{
+    static const char *const ends[][2] = {{MULTI SET_NEW DISCARD, OK},
+                                          {MULTI SET_NEW EXEC, "*-1\r\n"},
+                                          {MULTI SET_NEW EXEC, "-EXECABORT no\r\n"}};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        type(bench.client, ends[i][0]);
+        assert_int_equal(hints_of(bench.client), i > 0);
+        cache_says(own(&bench), OK);
+        cache_says(own(&bench), QUEUED);
+        cache_says(own(&bench), ends[i][1]);
+        must_not_ask(bench.keeper);
+        assert_false(is_being_written(&bench));
+        assert_int_equal(hints_of(bench.client), 0);
+        buffer_clear(&bench.client->replies.out);
+    }
+    bench_finish(&bench);
+}
+
+static void who_goes_before_exec_leaves_no_hint(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI SET_NEW);
+    cache_says(own(&bench), OK);
+    cache_says(own(&bench), QUEUED);
+    must_reply(bench.client, OK QUEUED);
+    client_close(bench.client);
+    must_reply(bench.client, "");
+    must_not_ask(bench.keeper);
+    assert_false(is_being_written(&bench));
+    bench_finish(&bench);
+}
+
+/* What EXEC did nobody knows. */
+static void who_goes_behind_exec_leaves_a_hint(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI SET_NEW);
+    cache_says(own(&bench), OK);
+    cache_says(own(&bench), QUEUED);
+    must_reply(bench.client, OK QUEUED);
+    type(bench.client, EXEC);
+    cache_is_lost(own(&bench));
+    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, "-NESTGUARD cache down\r\n");
+    bench_finish(&bench);
+}
+
+/* Each by its own word; the first is refused by it. */
+static void behind_a_refused_multi_writes_are_hints_by_themselves(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MULTI SET_NEW SET_NEW EXEC);
+    cache_says(own(&bench), "-NOPERM no\r\n");
+    cache_says(own(&bench), "-NOPERM no\r\n");
+    must_not_ask(bench.keeper);
+    cache_says(own(&bench), OK);
+    struct write_request *hint = next_hint(bench.keeper, "item:new");
+    cache_says(own(&bench), "-ERR EXEC without MULTI\r\n");
+    must_not_ask(bench.keeper);
+    mailbox_return(&hint->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, "-NOPERM no\r\n-NOPERM no\r\n" OK "-ERR EXEC without MULTI\r\n");
+    assert_false(is_being_written(&bench));
+    assert_int_equal(hints_of(bench.client), 1);
+    bench_finish(&bench);
+}
+
+/* As much as one transaction may hold back: the rest counts as done. */
+static void of_very_much_that_is_queued_all_are_hints_at_once(void **state)
+{
+    enum { LENGTH = 9000 };
+    struct bench bench;
+    char command[LENGTH + 100], key[LENGTH + 1];
+    (void)state;
+    bench_init(&bench, "");
+    snprintf(key, sizeof key, "item:%0*d", LENGTH - 5, 0);
+    snprintf(command, sizeof command, "SET %s v\r\n", key);
+    type(bench.client, MULTI);
+    type(bench.client, command);
+    cache_says(own(&bench), OK);
+    cache_says(own(&bench), QUEUED);
+    mailbox_return(&next_hint(bench.keeper, key)->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK QUEUED);
+    bench.client->pinned.states = 0;
     bench_finish(&bench);
 }
 
@@ -412,7 +549,13 @@ int main(void)
         cmocka_unit_test(what_tells_of_none_is_done_there),
         cmocka_unit_test(a_lookup_behind_a_refused_multi_is_not_believed),
         cmocka_unit_test(a_late_refusal_does_not_end_the_next_transaction),
-        cmocka_unit_test(a_write_inside_a_transaction_is_a_hint_once_it_is_queued),
+        cmocka_unit_test(a_write_inside_a_transaction_is_a_hint_once_it_is_executed),
+        cmocka_unit_test(what_stands_behind_a_transaction_finds_what_that_is_to_write),
+        cmocka_unit_test(what_is_not_executed_leaves_no_hint),
+        cmocka_unit_test(who_goes_before_exec_leaves_no_hint),
+        cmocka_unit_test(who_goes_behind_exec_leaves_a_hint),
+        cmocka_unit_test(behind_a_refused_multi_writes_are_hints_by_themselves),
+        cmocka_unit_test(of_very_much_that_is_queued_all_are_hints_at_once),
         cmocka_unit_test(inside_a_transaction_nothing_may_change_the_connection),
         cmocka_unit_test(a_watching_client_is_guarded),
         cmocka_unit_test(the_own_connection_waits_for_what_was_sent_before),
