@@ -50,7 +50,8 @@ enum command_proof {
     PROOF_NOT_NIL,  /* an error, or nil */
     PROOF_NOT_ZERO, /* or 0 */
     PROOF_NO_ERROR, /* an error alone: nil is what was there before */
-    PROOF_SCRIPT    /* an error from before it ran */
+    PROOF_SCRIPT,   /* an error from before it ran */
+    PROOF_NEVER     /* nothing is there whatever it says */
 };
 
 /* In place of a last key: keys that only the arguments tell. */

@@ -75,6 +75,16 @@ def test_what_is_written_is_found_at_once_and_later(guard, write):
         assert guard.redis().get(NEW) == b"v"
 
 
+EXPIRED = [["SET", NEW, "v", "EXAT", "1000000000"], ["SET", NEW, "v", "PXAT", "1000000000000"]]
+
+
+@pytest.mark.parametrize("write", EXPIRED)
+def test_what_has_expired_before_it_is_written_admits_nothing(guard, write):
+    with guard.wire() as wire:
+        assert wire.ask(*write) == b"+OK\r\n"
+    assert_untouched(guard)
+
+
 def transaction(*end, watched="watched"):
     return [["WATCH", watched], ["MULTI"], ["SET", NEW, "v"], *end]
 

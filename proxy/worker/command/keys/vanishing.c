@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CLOCKS_MS = 1000 };
+enum { CLOCKS_MS = 1000, DAY_MS = 24 * 60 * 60 * 1000 };
 
 static bool is_named(const struct request *request, const char *name)
 {
@@ -42,6 +42,12 @@ static bool is_over(struct span text, int64_t unit)
 {
     int64_t at;
     return read_time(text, &at) && at <= (wall_ms() + CLOCKS_MS) / unit;
+}
+
+bool vanishing_is_long_over(struct span text, int64_t unit)
+{
+    int64_t at;
+    return read_time(text, &at) && at > 0 && at <= (wall_ms() - DAY_MS) / unit;
 }
 
 static bool is_no_span(struct span text)

@@ -23,4 +23,8 @@ size_t vanishing_source(const struct request *request);
 /* Whether all keys go, or are others from now on: FLUSHALL, FLUSHDB, SWAPDB. */
 bool vanishing_has_all(const struct request *request);
 
+/* Whether a point in time, in units of so many ms, is over by whichever clock: it was a day ago by
+ * this one. What has expired then was never there for anybody. */
+bool vanishing_is_long_over(struct span text, int64_t unit);
+
 #endif

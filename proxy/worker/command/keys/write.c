@@ -35,7 +35,7 @@ const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known
                              "(max_hints), try again later";
 
 /* READS: what a doubted server is not asked. QUEUED: of which EXEC says what becomes of it. */
-enum { PROOFS = PROOF_SCRIPT + 1, DELETES = 1, READS = 2, QUEUED = 4 };
+enum { PROOFS = PROOF_NEVER + 1, DELETES = 1, READS = 2, QUEUED = 4 };
 
 /* Of writes and of deletions, one for each proof. */
 static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS];
@@ -191,7 +191,7 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
         .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard,   \
         .reads_row = (reads), .may_write = (reads)                                                 \
     }
-#define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads)
+#define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads), KIND(reads)
 static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS] = {
     {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)},
     {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)}};
@@ -346,6 +346,7 @@ static const struct reply_slot_kind *
 kind_in_multi(struct client *client, const struct reply_slot_kind *kind, const struct buffer *found)
 {
     bool is_queued = client->pinned.states & PINNED_MULTI &&
+                     (kind - kinds[0]) % PROOFS != PROOF_NEVER &&
                      queued_writes_note(client, found_spans(found), found_count(found));
     return is_queued ? kind + QUEUED * PROOFS : kind;
 }

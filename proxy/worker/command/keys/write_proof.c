@@ -3,6 +3,8 @@
  */
 #include "worker/command/keys/write_proof.h"
 
+#include "worker/command/keys/vanishing.h"
+
 static bool has_word(const struct span *arguments, size_t count, size_t from, const char *word)
 {
     for (size_t i = from; i < count; i++)
@@ -29,11 +31,25 @@ static bool has_option_xx(const struct span *arguments, size_t count)
     return has_word(arguments, end, 2, "XX");
 }
 
+/* SET k v EXAT time, RESTORE k time value ABSTTL: at a time that is over nothing is made. */
+static bool has_expired(const char *name, const struct span *arguments, size_t count)
+{
+    if (!strcmp(name, "RESTORE"))
+        return has_word(arguments, count, 4, "ABSTTL") && vanishing_is_long_over(arguments[2], 1);
+    for (size_t i = 3; !strcmp(name, "SET") && i + 1 < count; i++)
+        if (span_is_word(arguments[i], "EXAT") || span_is_word(arguments[i], "PXAT"))
+            return vanishing_is_long_over(arguments[i + 1],
+                                          span_is_word(arguments[i], "EXAT") ? 1000 : 1);
+    return false;
+}
+
 /* SET k v GET answers what was there before; with XX, if nothing was, it writes nothing. */
 enum command_proof write_proof(const struct command *command, const struct span *arguments,
                                size_t count)
 {
     const char *name = command->name;
+    if (has_expired(name, arguments, count))
+        return PROOF_NEVER;
     if (!strcmp(name, "SET") && has_word(arguments, count, 3, "GET") &&
         !has_word(arguments, count, 3, "XX"))
         return PROOF_NO_ERROR;
@@ -87,6 +103,8 @@ bool write_is_done(enum command_proof proof, struct span reply)
 {
     if (reply.at[0] == '-' || reply.at[0] == '!')
         return proof == PROOF_SCRIPT && !never_ran(reply);
+    if (proof == PROOF_NEVER)
+        return false;
     if (proof == PROOF_NOT_ZERO && span_is(reply, ":0\r\n"))
         return false;
     return proof == PROOF_NO_ERROR || proof == PROOF_SCRIPT || !is_nil(reply);

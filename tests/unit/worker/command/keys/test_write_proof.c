@@ -2,6 +2,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -107,6 +109,22 @@ static void a_script_that_failed_may_have_written_before(void **state)
     assert_true(is_done("EVAL s 1 k", "-ERR wrong number of arguments for 'set' command\r\n"));
 }
 
+static void what_has_expired_a_day_ago_is_not_there(void **state)
+{
+    char recently[100];
+    (void)state;
+    assert_false(is_done("SET k v EXAT 1000000000", "+OK\r\n"));
+    assert_false(is_done("SET k v GET PXAT 1000000000000", "$1\r\nx\r\n"));
+    assert_false(is_done("RESTORE k 1000000000000 x REPLACE ABSTTL", "+OK\r\n"));
+    assert_true(is_done("RESTORE k 1000000000000 x REPLACE", "+OK\r\n"));
+    assert_true(is_done("RESTORE k 0 x ABSTTL", "+OK\r\n")); /* lives for ever */
+    assert_true(is_done("SET k v EXAT 100000000000", "+OK\r\n"));
+    assert_true(is_done("SET k EXAT EX 1000000000", "+OK\r\n"));
+    /* by the guard's clock: the cache's may be another */
+    snprintf(recently, sizeof recently, "SET k v EXAT %lld", (long long)time(NULL) - 60);
+    assert_true(is_done(recently, "+OK\r\n"));
+}
+
 static void what_is_queued_counts_as_done(void **state)
 {
     (void)state;
@@ -124,6 +142,7 @@ int main(void)
         cmocka_unit_test(elsewhere_0_is_a_number_like_others),
         cmocka_unit_test(a_deletion_without_a_condition_is_done_whatever_was_there),
         cmocka_unit_test(a_script_that_failed_may_have_written_before),
+        cmocka_unit_test(what_has_expired_a_day_ago_is_not_there),
         cmocka_unit_test(what_is_queued_counts_as_done)};
     commands_prepare();
     return cmocka_run_group_tests(tests, NULL, NULL);
