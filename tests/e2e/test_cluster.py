@@ -296,6 +296,35 @@ class TestState:
             assert wire.ask("EXEC") == b"*3\r\n+PONG\r\n$1\r\nx\r\n+OK\r\n"
             assert cluster.get(name) == b"5"
 
+    def test_unwatch_before_its_first_key_binds_it_to_no_node(self, guard, cluster):
+        """What it is bound to for other reasons is the same one for all that a client begins."""
+        for name in on_each(cluster, 2):
+            with guard.wire() as wire:
+                sent = (("MULTI",), ("UNWATCH",), ("SET", name, "6"), ("EXEC",))
+                wire.send(b"".join(command(*words) for words in sent))
+                assert wire.read_replies(4) == b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+OK\r\n"
+
+    def test_a_command_that_cannot_be_right_is_refused_before_its_first_key(self, guard):
+        for words in (["ECHO"], ["TIME", "x"], ["PUBLISH", "x"], ["UNWATCH", "x"]):
+            with guard.wire() as wire:
+                assert wire.ask("MULTI") == b"+OK\r\n"
+                assert wire.ask(*words).startswith(b"-ERR wrong number of arguments"), words
+                assert wire.ask("EXEC").startswith(b"-EXECABORT")
+
+    def test_wait_in_it_counts_replicas_of_its_node(self, guard, cluster):
+        for name in on_each(cluster, 1):
+            wire = guard.wire()
+            sent = (("MULTI",), ("SET", name, "7"), ("WAIT", "0", "0"), ("EXEC",), ("GET", name))
+            wire.send(b"".join(command(*words) for words in sent))
+            assert [wire.read_reply() for _ in sent][3:] == [b"*2\r\n+OK\r\n:0\r\n", bulk("7")]
+
+    def test_what_all_nodes_are_asked_for_is_refused_in_it(self, guard):
+        for words in (["DBSIZE"], ["SCRIPT", "LOAD", "return 1"], ["SCRIPT", "KILL"]):
+            with guard.wire() as wire:
+                assert wire.ask("MULTI") == b"+OK\r\n"
+                assert b"inside MULTI" in wire.ask(*words)
+                assert wire.ask("EXEC").startswith(b"-EXECABORT")
+
     def test_with_much_before_its_first_key_it_runs_somewhere(self, guard, cluster):
         """Its commands wait there, and not in the guard's memory."""
         text = b"x" * 100_000

@@ -160,6 +160,16 @@ static bool end_early(struct client *client, const struct request *request)
     return true;
 }
 
+/* Whichever node gets it will queue it, and it is right by then: nothing is watched before there is
+ * a node. */
+static bool may_be_late(const struct request *request, const struct command_way *way)
+{
+    if (request->command->effect == EFFECT_UNWATCH)
+        return request->count == 1;
+    return way->route == ROUTE_ANY && request->command->kind == COMMAND_FORWARD &&
+           command_arity_ok(request->command, request->count);
+}
+
 /* A command of a transaction that has no node yet. More of them than are held go to any. */
 static bool queue_late(struct client *client, const struct request *request,
                        const struct command_way *way)
@@ -168,15 +178,15 @@ static bool queue_late(struct client *client, const struct request *request,
         return end_early(client, request);
     if (way->key)
         return !go_on_at(client, node_of(client, request, way));
-    if (way->route == ROUTE_ANY && request->command->kind == COMMAND_FORWARD &&
-        command_arity_ok(request->command, request->count) && stateful_hold_late(client, request)) {
+    if (may_be_late(request, way) && stateful_hold_late(client, request)) {
         resp_write_status(client_reply(client), "QUEUED");
         return true;
     }
     return !go_on_at(client, pool_node_for(client_pool(client), client->id));
 }
 
-/* What a node would do by itself, but for others, must not be taken for all. */
+/* What a node would do by itself, but for others, must not be taken for all. WAIT is about what was
+ * written before it: there that is the node's. */
 static bool queue_in_multi(struct client *client, const struct request *request,
                            const struct command_way *way)
 {
@@ -186,8 +196,8 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     if (request->command->effect == EFFECT_EXEC)
         client_settle(client); /* what follows may be for another node */
     bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
-    if (way->route == ROUTE_ALL || way->route == ROUTE_WAIT || way->route == ROUTE_END ||
-        way->route == ROUTE_SCAN || way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
+    if (way->route == ROUTE_ALL || way->route == ROUTE_END || way->route == ROUTE_SCAN ||
+        way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
         bool untold = command_is_unnamed(request->command);
         stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
