@@ -227,7 +227,10 @@ class Announcements:
 
 @pytest.mark.parametrize("how", ["planned", "killed", "paused"])
 def test_within_a_second_of_the_new_primary_all_is_as_before(start_guard, items, fleet, how):
-    """Prints how long it took; what is asserted is generous, for the machine may be loaded."""
+    """Prints how long it took; what is asserted is generous, for the machine may be loaded. On one that
+    is not, in ten runs with the primary killed, writes and lookups of the cache succeeded 0.82 to 0.97 s
+    after the replica's first word that it is a primary, one lookup 1.15 s after it; most sentinels told
+    of it 0.81 to 0.97 s after that word. Lookups of rows went on all the while."""
     guard = start_guard(items(), cache=fleet.url)
     wait_leads_to(guard, fleet.first)
     told = Announcements(fleet)
