@@ -1,5 +1,8 @@
-"""The database's name is looked up anew for each connection, and nobody else waits for that."""
+"""The database's name is looked up anew for each connection, and nobody else waits for that. Of a
+name with several addresses each is tried."""
 import concurrent.futures
+import contextlib
+import socket
 import subprocess
 
 import pytest
@@ -8,7 +11,8 @@ import servers
 from servers import PATIENCE
 from waiting import wait_until
 
-# Goes before libc's: a name of its own, which is looked up for as long as a file is there.
+# Goes before libc's, with names of its own: one is looked up for as long as a file is there, and one
+# has two addresses.
 RESOLVER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,6 +28,13 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
         (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))
             dlsym(RTLD_NEXT, "getaddrinfo");
+    if (node && !strcmp(node, "cache.test")) {
+        int status = next("127.0.0.2", service, hints, found);
+        struct addrinfo *last = status ? 0 : *found;
+        while (last && last->ai_next)
+            last = last->ai_next;
+        return last ? next("127.0.0.1", service, hints, &last->ai_next) : status;
+    }
     if (!node || strcmp(node, "database.test"))
         return next(node, service, hints, found);
     if (access(getenv("NAMES_HELD"), F_OK) == 0)
@@ -96,3 +107,53 @@ def test_it_ends_while_a_name_is_looked_up(guard, database, tmp_path):
         finally:
             held.unlink()
         ended.result()
+
+
+# ---- a name of the cache with several addresses ----
+
+class Replica(servers.Redis):
+    """At the name's first address, of the server at the second."""
+
+    def __init__(self, primary):
+        super().__init__()
+        self.port, self.primary = primary.port, primary
+
+    def command(self):
+        words = ["127.0.0.2" if word == "127.0.0.1" else word for word in super().command()]
+        return [*words, "--replicaof", "127.0.0.1", str(self.primary.port)]
+
+    def client(self, **options):
+        return super().client(host="127.0.0.2", **options)
+
+
+@contextlib.contextmanager
+def silent(cache):
+    with socket.create_server(("127.0.0.2", cache.port)):
+        yield
+
+
+@contextlib.contextmanager
+def replica(cache):
+    started = Replica(cache).start()
+    yield
+    started.remove()
+
+
+@pytest.mark.parametrize("first", [contextlib.nullcontext, silent, replica])
+def test_the_next_address_is_taken_when_the_first_is_of_no_use(database, cache, items, resolver, first):
+    """Nobody listens there; somebody listens and says nothing; it is no primary."""
+    with first(cache):
+        guard = servers.Nestguard({"cache": f"redis://cache.test:{cache.port}/0", "database": database.url,
+                                   "keyspaces": [items()], "cache_timeout": "300ms"})
+        guard.environment.update(resolver)
+        try:
+            guard.start()
+            wait_until(lambda: guard.metric("nestguard_cache_up") == 1, PATIENCE, guard.log)
+            for n in range(1, 9):  # of either worker
+                wait_until(lambda n=n: guard.wire().ask("SET", f"plain:{n}", n) == b"+OK\r\n", PATIENCE, guard.log)
+                assert cache.client().get(f"plain:{n}") == str(n).encode()
+                assert guard.redis().get(f"item:{n}") == f"payload {n}".encode()
+                cache.wait_for_key(f"item:{n}")
+            guard.finish()
+        finally:
+            guard.remove()
