@@ -6,6 +6,7 @@
 #define NESTGUARD_PUBSUB_H
 
 #include "base/span.h"
+#include <stdbool.h>
 
 enum pubsub_kind {
     PUBSUB_NONE,        /* no such message */
@@ -18,7 +19,9 @@ enum pubsub_family { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD };
 struct pubsub_message {
     enum pubsub_kind kind;
     enum pubsub_family family;
-    unsigned count; /* of a confirmation: the subscriptions that there are now */
+    unsigned count;   /* of a confirmation: the subscriptions that there are now */
+    bool ends;        /* likewise: the subscription has ended */
+    struct span name; /* likewise: whose; in the frame. Empty: nobody's */
 };
 
 /* `frame`: a whole reply. One that is no array or push, or has another first word, is none. */

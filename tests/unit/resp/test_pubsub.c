@@ -36,6 +36,22 @@ static void confirmations_tell_how_many_subscriptions_there_are(void **state)
     must_be(">3\r\n$12\r\npunsubscribe\r\n_\r\n:17\r\n", PUBSUB_CONFIRMATION, PUBSUB_PATTERN, 17);
 }
 
+static void must_confirm(const char *frame, bool ends, const char *name)
+{
+    struct pubsub_message message = pubsub_read(span_of(frame));
+    assert_int_equal(message.kind, PUBSUB_CONFIRMATION);
+    assert_int_equal(message.ends, ends);
+    assert_true(span_is(message.name, name));
+}
+
+static void confirmations_tell_what_has_begun_or_ended(void **state)
+{
+    (void)state;
+    must_confirm("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:2\r\n", false, "a");
+    must_confirm(">3\r\n$12\r\nsunsubscribe\r\n$3\r\na:b\r\n:0\r\n", true, "a:b");
+    must_confirm("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", true, "");
+}
+
 static void other_replies_are_no_messages(void **state)
 {
     (void)state;
@@ -53,6 +69,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_are_told_by_their_first_word),
         cmocka_unit_test(confirmations_tell_how_many_subscriptions_there_are),
+        cmocka_unit_test(confirmations_tell_what_has_begun_or_ended),
         cmocka_unit_test(other_replies_are_no_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
