@@ -15,6 +15,7 @@
 #include "traffic/ledger.h"
 #include "worker/client/account.h"
 #include "worker/client/client_memory.h"
+#include "worker/client/listening.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
@@ -210,6 +211,7 @@ static void check_client(struct client *client, uint64_t now)
     connection_check_progress(client, now);
     pinned_check(client, now);
     tracking_check(client, now);
+    listening_check(client, now);
 }
 
 /* What no event would bring to light: peers that have fallen silent, and entries that have ended.
@@ -266,6 +268,7 @@ static void on_keys_moved(void *arg)
     for (struct client *client = worker->clients.first; client; client = client->following)
         if (client->state < CLIENT_CLOSING) {
             tracking_follow(client);
+            listening_follow(client);
             client_reroute(client);
         }
 }

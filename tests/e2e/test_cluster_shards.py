@@ -1,75 +1,216 @@
-"""Shard channels of a cluster through the guard: nobody who has subscribed is deaf without knowing."""
+"""Subscriptions in a cluster through the guard: a client hears what it has subscribed to wherever that
+is, and nobody is deaf without knowing."""
+import contextlib
+
 import pytest
 
-from clusters import slot_of
+from clusters import Node, slot_of
 from following import follow  # a fixture
 from heirs import cluster, guard  # fixtures
 from servers import PATIENCE
 from waiting import wait_until
-from wire import bulk
+from wire import bulk, command
 
 CHANNEL = "news"
+BOUND = (b"-ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+         b"allowed in this context\r\n")
 
 
 def head_of(version):
     return b">3\r\n" if version == 3 else b"*3\r\n"
 
 
-def subscribe(guard, version):
-    """The connection, and the reply."""
+def confirmed(version, word, name, count):
+    nil = b"_\r\n" if version == 3 else b"$-1\r\n"
+    return head_of(version) + bulk(word) + (nil if name is None else bulk(name)) + b":%d\r\n" % count
+
+
+def message(version, name, text, word="smessage"):
+    return head_of(version) + bulk(word) + bulk(name) + bulk(text)
+
+
+def connect(guard, version):
     wire = guard.wire()
     if version == 3:
         wire.ask("HELLO", 3)
-    return wire, wire.ask("SSUBSCRIBE", CHANNEL)
+    return wire
 
 
-def subscribed(guard, version):
-    wire, reply = subscribe(guard, version)
-    assert reply == head_of(version) + bulk("ssubscribe") + bulk(CHANNEL) + b":1\r\n"
-    return wire, head_of(version) + bulk("smessage") + bulk(CHANNEL)
+def subscribed(guard, version, *names, word="SSUBSCRIBE"):
+    wire = connect(guard, version)
+    wire.send(command(word, *names))
+    for number, name in enumerate(names, 1):
+        assert wire.read_reply() == confirmed(version, word.lower(), name, number)
+    return wire
 
 
-def publish(guard, text):
+def publish(guard, name, text):
     with guard.wire() as wire:
-        return wire.ask("SPUBLISH", CHANNEL, text)
+        return wire.ask("SPUBLISH", name, text)
 
 
-def hear_again(guard, version):
-    """What a library does behind a lost connection. At first it may get errors: each worker learns only
-    now where the slot is."""
-    held = []
-
-    def is_led():
-        wire, reply = subscribe(guard, version)
-        if reply.startswith(b"-"):
-            wire.close()
-            return False
-        held.append(wire)
-        return True
-    wait_until(is_led, PATIENCE, "the slot's new node")
-    with held[0] as wire:
-        wait_until(lambda: publish(guard, "again") == b":1\r\n", PATIENCE, "a subscriber")
-        assert wire.read_reply() == head_of(version) + bulk("smessage") + bulk(CHANNEL) + bulk("again")
+def reach(guard, name, text):
+    """Who has moved is heard of a moment later."""
+    wait_until(lambda: publish(guard, name, text) == b":1\r\n", PATIENCE, "a subscriber")
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_whose_slot_moves_is_closed_and_hears_again(guard, cluster, version):
-    wire, head = subscribed(guard, version)
-    with wire:
-        assert publish(guard, "before") == b":1\r\n"
-        assert wire.read_reply() == head + bulk("before")
-        giver = cluster.node_of(CHANNEL)
-        to = next(node for node in cluster.primaries if node is not giver)
-        cluster.move(slot_of(CHANNEL), to)
-        assert wire.read_until_closed() == b""
-    hear_again(guard, version)
+def one_on_each(cluster):
+    names, owners = {}, cluster.owners()
+    for number in range(1000):
+        names.setdefault(owners[slot_of(f"news{number}")], f"news{number}")
+    return [names[node] for node in cluster.primaries]
+
+
+def move_away(cluster, name):
+    giver = cluster.node_of(name)
+    cluster.move(slot_of(name), next(node for node in cluster.primaries if node is not giver))
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_whose_primary_hands_over_is_closed_and_hears_again(guard, cluster, version):
-    wire, _ = subscribed(guard, version)
-    with wire:
-        follower = cluster.follower_of(cluster.node_of(CHANNEL))
-        follower.ask("CLUSTER", "FAILOVER")
-        assert wire.read_until_closed() == b""
-    hear_again(guard, version)
+class TestFollowed:
+    def test_when_the_slot_moves(self, guard, cluster, version):
+        with subscribed(guard, version, CHANNEL) as wire:
+            for text in ["first", "second", "third"]:
+                reach(guard, CHANNEL, text)
+                assert wire.read_reply() == message(version, CHANNEL, text)
+                move_away(cluster, CHANNEL)
+            reach(guard, CHANNEL, "last")
+            assert wire.read_reply() == message(version, CHANNEL, "last")
+            assert wire.ask("SUNSUBSCRIBE", CHANNEL) == confirmed(version, "sunsubscribe", CHANNEL, 0)
+
+    def test_when_the_primary_hands_over(self, guard, cluster, version):
+        with subscribed(guard, version, CHANNEL) as wire:
+            cluster.follower_of(cluster.node_of(CHANNEL)).ask("CLUSTER", "FAILOVER")
+            wait_until(lambda: cluster.node_of(CHANNEL) in cluster.followers, PATIENCE, "the heir")
+            reach(guard, CHANNEL, "again")
+            assert wire.read_reply() == message(version, CHANNEL, "again")
+
+    def test_when_the_primary_dies(self, guard, cluster, version):
+        here, other, _ = one_on_each(cluster)
+        with subscribed(guard, version, here, other) as wire:
+            cluster.node_of(here).kill()
+            reach(guard, here, "again")
+            assert wire.read_reply() == message(version, here, "again")
+            reach(guard, other, "still")
+            assert wire.read_reply() == message(version, other, "still")
+
+    def test_when_the_primary_hangs(self, guard, cluster, version):
+        with subscribed(guard, version, CHANNEL) as wire:
+            paused = cluster.node_of(CHANNEL)
+            paused.pause()
+            reach(guard, CHANNEL, "again")
+            assert wire.read_reply() == message(version, CHANNEL, "again")
+            paused.resume()
+            cluster.settle()
+            reach(guard, CHANNEL, "once")
+            assert wire.read_reply() == message(version, CHANNEL, "once")
+            reach(guard, CHANNEL, "last")
+            assert wire.read_reply() == message(version, CHANNEL, "last")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+class TestSeveralNodes:
+    def test_each_is_heard(self, guard, cluster, version):
+        a, b, c = one_on_each(cluster)
+        with subscribed(guard, version, a, b, c) as wire:
+            assert wire.ask("SSUBSCRIBE", a) == confirmed(version, "ssubscribe", a, 3)
+            for name in [a, b, c]:
+                assert publish(guard, name, "hello") == b":1\r\n"
+                assert wire.read_reply() == message(version, name, "hello")
+
+    def test_one_ends_or_all_do(self, guard, cluster, version):
+        a, b, c = one_on_each(cluster)
+        with subscribed(guard, version, a, b, c) as wire:
+            assert wire.ask("SUNSUBSCRIBE", b) == confirmed(version, "sunsubscribe", b, 2)
+            assert publish(guard, b, "nobody") == b":0\r\n"
+            wire.send(command("SUNSUBSCRIBE") + command("SUNSUBSCRIBE") + command("GET", "item:1"))
+            assert {wire.read_reply(), wire.read_reply()} in [
+                {confirmed(version, "sunsubscribe", x, 1), confirmed(version, "sunsubscribe", y, 0)}
+                for x, y in [(a, c), (c, a)]]
+            assert wire.read_reply() == confirmed(version, "sunsubscribe", None, 0)
+            assert wire.read_reply().startswith(b"$")
+            assert publish(guard, a, "nobody") == b":0\r\n"
+
+    def test_they_count_apart_from_other_channels(self, guard, cluster, version):
+        a, b, _ = one_on_each(cluster)
+        with connect(guard, version) as wire:
+            wire.send(command("SUBSCRIBE", a) + command("SSUBSCRIBE", a, b) + command("PSUBSCRIBE", "n*")
+                      + command("UNSUBSCRIBE") + command("SUNSUBSCRIBE", a))
+            for word, name, count in [("subscribe", a, 1), ("ssubscribe", a, 1), ("ssubscribe", b, 2),
+                                      ("psubscribe", "n*", 2), ("unsubscribe", a, 1),
+                                      ("sunsubscribe", a, 1)]:
+                assert wire.read_reply() == confirmed(version, word, name, count)
+
+    def test_what_is_published_before_is_not_heard(self, guard, cluster, version):
+        with connect(guard, version) as wire:
+            wire.send(command("SPUBLISH", CHANNEL, "early") + command("SSUBSCRIBE", CHANNEL))
+            assert wire.read_reply() == b":0\r\n"
+            assert wire.read_reply() == confirmed(version, "ssubscribe", CHANNEL, 1)
+            assert publish(guard, CHANNEL, "late") == b":1\r\n"
+            assert wire.read_reply() == message(version, CHANNEL, "late")
+
+
+def test_nobody_has_more_connections_than_there_may_be(follow, items, cluster):
+    guard = follow(items(), cache=cluster.url, workers=1, own_connections=2)
+    a, b, c = one_on_each(cluster)
+    with guard.wire() as wire:
+        assert wire.ask("SSUBSCRIBE", a, b, c).startswith(b"-NESTGUARD busy")
+        for name in [a, b, c]:
+            wait_until(lambda name=name: publish(guard, name, "nobody") == b":0\r\n", PATIENCE, "an end")
+        wire.send(command("SSUBSCRIBE", a, b))
+        assert wire.read_replies(2) == (confirmed(2, "ssubscribe", a, 1)
+                                        + confirmed(2, "ssubscribe", b, 2))
+
+
+def test_a_subscriber_of_resp2_may_ask_for_nothing_else(guard, cluster):
+    with subscribed(guard, 2, CHANNEL) as wire:
+        assert wire.ask("GET", "item:1") == BOUND
+        assert wire.ask("PING") == b"*2\r\n" + bulk("pong") + bulk("")
+        assert wire.ask("PING", "x") == b"*2\r\n" + bulk("pong") + bulk("x")
+        assert wire.ask("RESET") == b"+RESET\r\n"
+        assert publish(guard, CHANNEL, "nobody") == b":0\r\n"
+        assert wire.ask("GET", "item:404") == bulk(None)
+
+
+def test_who_switches_protocols_goes_on_hearing(guard, cluster):
+    with subscribed(guard, 3, CHANNEL) as wire:
+        wire.ask("HELLO", 2)
+        assert publish(guard, CHANNEL, "hello") == b":1\r\n"
+        assert wire.read_reply() == message(2, CHANNEL, "hello")
+
+
+@pytest.fixture
+def added(cluster):
+    """A primary more, which has the channel's slot."""
+    node = Node(*cluster.nodes[0].settings, "--cluster-allow-replica-migration", "no").start()
+    cluster.nodes.append(node)
+    cluster.introduce(node)
+    cluster.wait_known()
+    cluster.move(slot_of(CHANNEL), node)
+    yield node
+    node.remove()
+
+
+@pytest.mark.parametrize("kind", ["", "S"])
+def test_whose_node_is_forgotten_hears_on(guard, cluster, added, kind):
+    """It has lost its slots and lives on: nothing tells who is connected to it."""
+    def hearers(*nodes):
+        return sum(node.ask("PUBSUB", f"{'SHARD' if kind else ''}NUMSUB", CHANNEL)[1] for node in nodes)
+    with contextlib.ExitStack() as stack:
+        wires = []
+
+        def is_there():
+            wires.append(stack.enter_context(subscribed(guard, 2, CHANNEL, word=f"{kind}SUBSCRIBE")))
+            return hearers(added)
+        wait_until(is_there, PATIENCE, "a subscriber at the node")
+        move_away(cluster, CHANNEL)
+        cluster.nodes.remove(added)
+        name = added.id()
+        for node in cluster.nodes:
+            node.ask("CLUSTER", "FORGET", name)
+        wait_until(lambda: hearers(*cluster.nodes) == len(wires), PATIENCE, "everybody elsewhere")
+        assert not hearers(added)
+        with guard.wire() as wire:
+            wait_until(lambda: wire.ask(f"{kind}PUBLISH", CHANNEL, "x")[:1] == b":", PATIENCE, "the slot")
+        for wire in wires:
+            assert wire.read_reply() == message(2, CHANNEL, "x", f"{kind.lower()}message")

@@ -121,6 +121,14 @@ int redis_map_next(const struct redis_map *map, int number)
     return -ENOENT;
 }
 
+bool redis_map_owns(const struct redis_map *map, const struct redis_place *place)
+{
+    for (int number = -1; map && place && (number = redis_map_next(map, number)) >= 0;)
+        if (redis_place_equal(&map->nodes[number].place, place))
+            return true;
+    return false;
+}
+
 bool redis_map_move(struct redis_map *map, unsigned slot, int number)
 {
     int before = redis_map_owner(map, slot);

@@ -64,6 +64,9 @@ void redis_map_drop(struct redis_map *map, int number);
 /* The number of the next node behind that one (from -1 on) that owns a slot; -ENOENT: none. */
 int redis_map_next(const struct redis_map *map, int number);
 
+/* Whether the node at that place owns one. With NULL for either: no. */
+bool redis_map_owns(const struct redis_map *map, const struct redis_place *place);
+
 /* How many nodes own a slot; and the number of the one of that rank among them: -ENOENT: there are
  * not so many. */
 unsigned redis_map_owners(const struct redis_map *map);

@@ -5,6 +5,7 @@
  * control there is.
  */
 #include "worker/client/client.h"
+#include "worker/client/listening.h"
 
 #include "base/clock.h"
 #include "base/container_of.h"
@@ -143,6 +144,8 @@ struct pool *client_pool(const struct client *client)
     const struct upstream *own = client->pinned.own;
     if (!own && client->pinned.tracking.count)
         own = client->pinned.tracking.at[0].upstream;
+    if (!own)
+        own = listening_any(client);
     return own ? upstream_route(own)->pool : client->serving->pool;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "resp/pubsub.h"
+#include "worker/client/listening.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
@@ -234,6 +235,7 @@ void pinned_reset(struct client *client)
     client->reply_off = false;
     client->pinned.states = 0;
     tracking_end(client);
+    listening_forget(client);
     buffer_finish(&client->pinned.late);
     queued_forget(client);
     client->pinned.redirect = 0;
@@ -275,6 +277,7 @@ void pinned_pace(struct client *client)
     if (client->pinned.own)
         upstream_read(client->pinned.own, wanted);
     tracking_read(client, wanted);
+    listening_read(client, wanted);
 }
 
 void pinned_check(struct client *client, uint64_t now)
@@ -308,6 +311,7 @@ void pinned_follow(struct client *client, bool late)
         if (pinned->waits[i].upstream && leads_elsewhere(client, pinned->waits[i].upstream))
             give_up(pinned->waits[i].upstream);
     tracking_move(client, late);
+    listening_move(client, late);
     if (!own || !leads_elsewhere(client, own) || client->state >= CLIENT_CLOSING)
         return;
     if (pinned_is_idle(client))
@@ -329,6 +333,7 @@ void pinned_finish(struct client *client)
     if (pinned->own)
         pinned_give_back(client);
     tracking_finish(client);
+    listening_forget(client);
 }
 
 bool pinned_is_blocked(const struct client *client)
@@ -352,7 +357,8 @@ bool pinned_waits(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
     const unsigned unasked = PINNED_SUBSCRIBED | PINNED_MONITOR | PINNED_RELAY | PINNED_UPLOAD;
-    return pinned_is_blocked(client) || (pinned->own && pinned->states & unasked);
+    return pinned_is_blocked(client) || pinned->states & PINNED_LISTENS ||
+           (pinned->own && pinned->states & unasked);
 }
 
 /* Its state went with the connection, and nobody can bring that back. Without any, only what was
@@ -375,7 +381,7 @@ static void lost(struct client *client, struct upstream *upstream)
 
 /* The queue of a client that is about to be closed knows its slots no more. One that is paced has
  * asked for the replies that are held, but not for messages. */
-static void push(struct client *client, struct upstream *upstream, struct span bytes)
+void pinned_push(struct client *client, struct upstream *upstream, struct span bytes)
 {
     if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
         return;
@@ -416,9 +422,7 @@ static bool is_subscribing(const struct pinned *pinned)
 }
 
 /* The last of the messages that answer a SUBSCRIBE is its reply; those before it go beside, and so
- * does what one server sends by itself. A node of a cluster does so when a shard channel's slot
- * leaves it: a client that sees one plain server would hear nothing any more and not know why. It
- * is closed, for behind a lost connection every library subscribes again. */
+ * does what one server sends by itself. (A cluster's subscriptions are listening.h's.) */
 static bool takes_confirmation(struct client *client, const struct pubsub_message *message,
                                struct span frame)
 {
@@ -427,10 +431,7 @@ static bool takes_confirmation(struct client *client, const struct pubsub_messag
     take_count(pinned, message);
     if (asked && --pinned->awaited == 0)
         return false;
-    if (asked || !pool_is_cluster(client_pool(client)))
-        push(client, pinned->own, frame);
-    else
-        client_leave(client);
+    pinned_push(client, pinned->own, frame);
     return true;
 }
 
@@ -455,7 +456,7 @@ static bool takes_own(struct client *client, struct span frame)
         return takes_confirmation(client, &message, frame);
     if (pinned->states & PINNED_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
         is_monitored(pinned, frame)) {
-        push(client, pinned->own, frame);
+        pinned_push(client, pinned->own, frame);
         return true;
     }
     if (frame.at[0] == '-' && subscribing)
@@ -469,7 +470,7 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
     if (upstream == client->pinned.own)
         return takes_own(client, frame);
     if (frame.at[0] == '>' && tracking_hears(client, upstream))
-        push(client, upstream, frame);
+        pinned_push(client, upstream, frame);
     return frame.at[0] == '>';
 }
 

@@ -133,13 +133,18 @@ void pinned_end_login(struct client *client)
     client->pinned.is_login = false;
 }
 
-int pinned_refuse_busy(struct client *client)
+const char *pinned_count_busy(struct client *client)
 {
     const struct serving *serving = client->serving;
-    bool used_up = pinned_has_room(client, 1) || serving->own_connections >= serving->own_limit;
     struct worker_counters *counters = &client->serving->counters;
-    counter_add(used_up ? &counters->own_refused : &counters->own_refused_host, 1);
-    resp_write_error(client_reply(client), "NESTGUARD busy: own_connections are used up%s",
-                     used_up ? "" : ", but for hosts that have few");
+    bool is_for_all = pinned_has_room(client, 1) || serving->own_connections >= serving->own_limit;
+    counter_add(is_for_all ? &counters->own_refused : &counters->own_refused_host, 1);
+    return is_for_all ? "NESTGUARD busy: own_connections are used up"
+                      : "NESTGUARD busy: own_connections are used up, but for hosts that have few";
+}
+
+int pinned_refuse_busy(struct client *client)
+{
+    resp_write_error(client_reply(client), "%s", pinned_count_busy(client));
     return -EBUSY;
 }

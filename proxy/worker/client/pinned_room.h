@@ -10,6 +10,7 @@
 bool pinned_make_room(struct client *client, unsigned count);
 bool pinned_has_room(const struct client *client, unsigned count);
 int pinned_refuse_busy(struct client *client);
+const char *pinned_count_busy(struct client *client); /* what is said then; it counts as said */
 
 /* So many more of its own the client has now, or has no more. */
 void pinned_count(struct client *client, unsigned count);

@@ -5,13 +5,14 @@
 #include "base/buffer.h"
 #include <stdint.h>
 
+struct listening;
 struct pool;
 struct reply_slot;
 struct upload;
 struct upstream;
 struct upstream_owner;
 
-/* Bits. All but the last hold the own connection, and in a cluster all but PINNED_TRACKING. */
+/* Bits. All but the last two hold the own connection, and in a cluster all but PINNED_TRACKING. */
 enum pinned_state {
     PINNED_MULTI = 1 << 0, /* commands are queued: none is answered here */
     PINNED_WATCH = 1 << 1,
@@ -23,7 +24,8 @@ enum pinned_state {
     PINNED_ALTERED = 1 << 7,  /* in a way that is not followed: until RESET */
     PINNED_RELAY = 1 << 8,    /* bytes, no commands: replication */
     PINNED_UPLOAD = 1 << 9,   /* a command is passed on while it arrives */
-    PINNED_SKIP = 1 << 10     /* the next command gets no reply */
+    PINNED_SKIP = 1 << 10,    /* the next command gets no reply */
+    PINNED_LISTENS = 1 << 11  /* in a cluster: to channels, over connections of listening.h */
 };
 
 /* How a WAIT that goes on is to end, with the next word of a primary. */
@@ -87,8 +89,9 @@ struct pinned {
     unsigned states;
     struct pinned_asked asked;
     struct pinned_tracking tracking;
-    struct upstream *own; /* NULL: the client shares */
-    bool is_login;        /* `own` is only for asking the cache who the client is */
+    struct listening *listening; /* listening.h; NULL: it has not listened for a while */
+    struct upstream *own;        /* NULL: the client shares */
+    bool is_login;               /* `own` is only for asking the cache who the client is */
     struct reply_slot
         *fence; /* stands before the first command for `own`, which is held until it leads */
     /* For a WAIT: over `own`; in a cluster over one to each primary, with a fence, too. */
@@ -117,17 +120,18 @@ struct pinned {
 };
 
 /* Whether there is state on the own connection. Where tracking has connections of its own it needs
- * none besides. */
+ * none besides, and listening in a cluster never does. */
 static inline bool pinned_is_held(const struct pinned *pinned)
 {
-    unsigned none = PINNED_SKIP | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
+    unsigned none =
+        PINNED_SKIP | PINNED_LISTENS | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
     return pinned->states & ~none;
 }
 
 /* False of nearly all clients: then neither pinned_flush() nor pinned_pace() has anything to do. */
 static inline bool pinned_is_paced(const struct pinned *pinned)
 {
-    return pinned->own || pinned->wait_fence || pinned->tracking.count;
+    return pinned->own || pinned->wait_fence || pinned->tracking.count || pinned->listening;
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { ADDRESS_SIZE = 128, FLAGS_SIZE = 16 };
+enum { ADDRESS_SIZE = 128, FLAGS_SIZE = 16, LISTENING = PINNED_SUBSCRIBED | PINNED_LISTENS };
 
 /* ---- addresses ---- */
 
@@ -64,7 +64,7 @@ static enum client_type type_of(const struct client *client)
 {
     if (client->pinned.states & PINNED_RELAY)
         return TYPE_REPLICA;
-    return client->pinned.states & PINNED_SUBSCRIBED ? TYPE_PUBSUB : TYPE_NORMAL;
+    return client->pinned.states & LISTENING ? TYPE_PUBSUB : TYPE_NORMAL;
 }
 
 static const char *user_of(const struct client *client)
@@ -123,7 +123,7 @@ static void write_flags(const struct client *client, char flags[FLAGS_SIZE])
         char letter;
     } rows[] = {{states & PINNED_RELAY, 'S'},
                 {states & PINNED_MONITOR, 'O'},
-                {states & PINNED_SUBSCRIBED, 'P'},
+                {states & LISTENING, 'P'},
                 {states & PINNED_MULTI, 'x'},
                 {is_blocked(client), 'b'},
                 {states & PINNED_TRACKING, 't'},

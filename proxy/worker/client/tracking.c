@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "redis/topology/redis_place.h"
+#include "redis/topology/redis_map.h"
 #include "worker/client/pinned_room.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -61,7 +61,7 @@ const struct reply_slot *tracking_place(const struct client *client,
 {
     const struct pinned *pinned = &client->pinned;
     const struct reply_slot *slot = upstream_next_slot(upstream);
-    if (!pinned->tracking.count)
+    if (!pinned->tracking.count && !pinned->listening)
         return slot;
     if (slot)
         return not_begun(slot->lookup_count > 1 ? slot->next : slot);
@@ -308,21 +308,13 @@ void tracking_read(struct client *client, bool wanted)
             upstream_read(tracking->at[i].upstream, wanted);
 }
 
-static bool is_primary(const struct pool *pool, const struct redis_place *place)
-{
-    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
-        if (redis_place_equal(pool_place(pool, node), place))
-            return true;
-    return false;
-}
-
 static void settle(struct client *client)
 {
     struct pinned_tracking *tracking = &client->pinned.tracking;
     const struct pool *pool = client_pool(client);
     tracking->unsettled = false;
     for (unsigned i = 0; i < tracking->count; i++)
-        if (!is_primary(pool, upstream_node(tracking->at[i].upstream)))
+        if (!redis_map_owns(pool_map(pool), upstream_node(tracking->at[i].upstream)))
             tracking->at[i].outdated = true;
     if (tracking->words.broadcast && !open_missing(client, NULL))
         client_leave(client);

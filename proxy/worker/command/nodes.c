@@ -10,6 +10,7 @@
 #include "worker/command/nodes.h"
 
 #include "redis/topology/redis_place.h"
+#include "worker/client/listening.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
@@ -21,6 +22,8 @@
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
+
+#include <ctype.h>
 
 static struct span key_of(const struct request *request, const struct command_way *way)
 {
@@ -365,11 +368,72 @@ static bool go_tracking(struct client *client, const struct request *request,
     return went;
 }
 
-/* In RESP2 a subscriber may ask for nothing else, which its node tells. */
+/* ---- subscriptions ---- */
+
+static bool is_subscription(const struct request *request)
+{
+    return request->command->effect == EFFECT_SUBSCRIBE ||
+           request->command->effect == EFFECT_UNSUBSCRIBE;
+}
+
+bool nodes_must_wait(const struct client *client, const struct request *request)
+{
+    return is_subscription(request) && client->replies.first &&
+           pool_is_cluster(client_pool(client));
+}
+
+/* Without names the first kind is an error, which a node says best. */
+static bool subscribe(struct client *client, const struct request *request)
+{
+    enum pubsub_family family;
+    bool ends, is_meant = listening_is_meant(request->command->name, &family, &ends);
+    client->pinned.tracking.caching = CACHING_UNSAID;
+    if (!is_meant || (!ends && request->count == 1)) {
+        go_home(client);
+        return false;
+    }
+    (ends ? listening_end : listening_begin)(client, family, request->arguments + 1,
+                                             request->count - 1);
+    return true;
+}
+
+/* In RESP2 a subscriber may ask for nothing else. */
 static bool is_bound(const struct client *client)
 {
-    return client->pinned.states & PINNED_SUBSCRIBED && !client->replies.resp3;
+    return client->pinned.states & PINNED_LISTENS && !client->replies.resp3;
 }
+
+static void answer_ping(struct client *client, const struct request *request)
+{
+    struct buffer *out = client_reply(client);
+    struct span text = request->count > 1 ? request->arguments[1] : span_of("");
+    resp_write_array(out, 2);
+    resp_write_bulk(out, "pong", 4);
+    resp_write_bulk(out, text.at, text.length);
+}
+
+/* As Redis does. The connections by which the client listens are not asked: a shard channel may be
+ * on its way, and then a node would serve anything there, unguarded. */
+static bool serve_bound(struct client *client, const struct request *request)
+{
+    char name[64] = "";
+    struct span said = request->arguments[0];
+    if (is_named(request, "QUIT") || is_named(request, "RESET"))
+        return false;
+    if (is_named(request, "PING") && request->count <= 2) {
+        answer_ping(client, request);
+        return true;
+    }
+    for (size_t i = 0; i < said.length && i < sizeof name - 1; i++)
+        name[i] = (char)tolower((unsigned char)said.at[i]);
+    resp_write_error(client_reply(client),
+                     "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
+                     "/ RESET are allowed in this context",
+                     name);
+    return true;
+}
+
+/* ---- any command ---- */
 
 /* It began one in a cluster, and has one server now. */
 static bool leaves_late(struct client *client, const struct request *request)
@@ -402,9 +466,9 @@ bool nodes_dispatch(struct client *client, const struct request *request)
     bool ends = is_named(request, "QUIT") || is_named(request, "RESET");
     if (client->pinned.states & PINNED_MULTI && !ends)
         return queue_in_multi(client, request, &way);
-    if (is_bound(client)) {
-        go_home(client);
-        return false;
-    }
+    if (is_subscription(request))
+        return subscribe(client, request);
+    if (is_bound(client) && serve_bound(client, request))
+        return true;
     return tracking_is_on(client) ? go_tracking(client, request, &way) : go(client, request, &way);
 }

@@ -15,4 +15,8 @@
  * been, or was refused. */
 bool nodes_dispatch(struct client *client, const struct request *request);
 
+/* It begins or ends subscriptions, over connections on which nothing of the client's that is under
+ * way was sent: what that does is to be done before. */
+bool nodes_must_wait(const struct client *client, const struct request *request);
+
 #endif

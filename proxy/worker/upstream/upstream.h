@@ -68,6 +68,10 @@ struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *sl
 /* Another command goes before the next. Its reply is nobody's: a status or an error. */
 void upstream_precede(struct upstream *upstream, const struct span *words, size_t count);
 
+/* A command of the owner's, whose reply is for nobody but its `takes`. It is not sent over a
+ * connection that is lost. */
+void upstream_tell(struct upstream *upstream, const struct span *words, size_t count);
+
 /* Whether there is memory for a command of so many bytes. */
 bool upstream_has_room(struct upstream *upstream, size_t bytes);
 

@@ -129,7 +129,7 @@ struct upstream {
 };
 
 /* Numbers of a connection's own questions while it is up. */
-enum { ASKED_ROLE, ASKED_STANDING, ASKED_NO_MORE };
+enum { ASKED_ROLE, ASKED_STANDING, ASKED_BY_OWNER, ASKED_NO_MORE };
 
 static inline bool upstream_is_own(const struct upstream *upstream)
 {

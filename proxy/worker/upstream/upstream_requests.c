@@ -253,14 +253,26 @@ struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *sl
     return command_of(upstream, slot, index, 0);
 }
 
-/* Its answer says nothing that matters: it is taken for that to a question for the role. */
-void upstream_precede(struct upstream *upstream, const struct span *words, size_t count)
+static void add_question(struct upstream *upstream, unsigned asked, const struct span *words,
+                         size_t count)
 {
     bool goes = upstream->state == UP || !upstream_was_tried(upstream);
     if (!goes || upstream->tenure == TENURE_FINISHED)
         return;
-    upstream_push_command(upstream, NULL, 0, 0);
+    upstream_push_command(upstream, NULL, asked, 0);
     resp_write_command(&upstream->out, words, count);
+}
+
+/* Its answer says nothing that matters: it is taken for that to a question for the role. */
+void upstream_precede(struct upstream *upstream, const struct span *words, size_t count)
+{
+    add_question(upstream, ASKED_ROLE, words, count);
+}
+
+void upstream_tell(struct upstream *upstream, const struct span *words, size_t count)
+{
+    add_question(upstream, ASKED_BY_OWNER, words, count);
+    upstream_mark_dirty(upstream);
 }
 
 void upstream_send_on(struct upstream *upstream, struct reply_slot *slot, unsigned index,

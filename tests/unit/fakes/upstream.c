@@ -122,6 +122,11 @@ void upstream_precede(struct upstream *upstream, const struct span *words, size_
     resp_write_command(&upstream->out, words, count);
 }
 
+void upstream_tell(struct upstream *upstream, const struct span *words, size_t count)
+{
+    upstream_precede(upstream, words, count);
+}
+
 const struct redis_place *upstream_node(const struct upstream *upstream)
 {
     return upstream->options.node;

@@ -258,6 +258,10 @@ static void the_nodes_that_have_slots_are_gone_through(void **state)
     assert_string_equal(map.nodes[first].place.host, "10.0.0.1");
     assert_string_equal(map.nodes[second].place.host, "10.0.0.2");
     assert_int_equal(redis_map_next(&map, second), -ENOENT);
+    assert_true(redis_map_owns(&map, &map.nodes[second].place));
+    assert_false(redis_map_owns(&map, &idle));
+    assert_false(redis_map_owns(&map, NULL));
+    assert_false(redis_map_owns(NULL, &idle));
 }
 
 int main(void)
