@@ -341,6 +341,55 @@ class Client(Part):
         return Ask([("ECHO", tag)], judge, None, writes=True)
 
 
+class Listener(Part):
+    """A subscriber, who subscribes again when its connection is closed. Shard channels (`kind`: "S")
+    are one on each third of the slots."""
+
+    def __init__(self, run, kind, names):
+        super().__init__(run, f"listener {kind}")
+        self.kind, self.names = kind, names
+        self.line, self.ends, self.heard = None, 0, {}  # heard: the last number of each channel
+
+    def close(self):
+        if self.line:
+            self.line.close()
+            self.line = None
+            self.ends += 1
+
+    def subscribe(self):
+        self.line = Line(self.run_.guard.port, PATIENCE)
+        self.line.send(command(f"{self.kind}SUBSCRIBE", *self.names))
+        for number, name in enumerate(self.names, 1):
+            reply = self.line.read_value()
+            if isinstance(reply, Refusal):
+                return self.close()
+            assert reply[1:] == [name.encode(), number], reply
+        self.line.socket.settimeout(0.2)
+
+    def step(self):
+        try:
+            if not self.line:
+                self.run_.stop.wait(0.1)
+                self.subscribe()
+                return
+            _, name, number = self.line.read_value()
+            self.heard[name.decode()] = int(number)
+        except TimeoutError:  # nothing was said; none of a few messages comes in pieces
+            pass
+        except (AssertionError, OSError) as error:
+            if not isinstance(error, OSError) and CLOSED not in str(error):
+                raise
+            self.close()
+
+    def hears(self, ends, number):
+        """Asked again and again: what is published now is heard, or the connection was closed."""
+        with Line(self.run_.guard.port, PATIENCE) as line:
+            for name in self.names:
+                line.send(command(f"{self.kind}PUBLISH", name, number))
+                line.read_value()
+        return self.ends > ends or all(self.heard.get(name, 0) >= number for name in self.names)
+
+
 class Watchman(Part):
     """Of the machine itself: where a moment takes that long, nobody answers in time."""
 

@@ -30,6 +30,8 @@ SENTINEL_KINDS = [*FAULTS, "failover", "failover", "pause sentinel", "kill senti
 class FleetNemesis(nemesis.Nemesis):
     """What a cluster and servers with sentinels have in common."""
 
+    listened = 0
+
     def step(self):
         if self.run_.stop.wait(self.chance.uniform(0.1, 0.5)) or not self.kinds:
             return
@@ -38,6 +40,7 @@ class FleetNemesis(nemesis.Nemesis):
         self.run_.counts[kind] += 1
         try:
             getattr(self, kind.replace(" ", "_"))()
+            self.await_heard()
         except (AssertionError, redis.RedisError) as error:
             self.run_.fail(f"{kind}: {error!r}\n{self.describe()}\n{self.run_.situation()}")
 
@@ -45,6 +48,14 @@ class FleetNemesis(nemesis.Nemesis):
         """Whoever has found something wrong has everybody end at once."""
         wait_until(lambda: self.run_.problems or condition(), 3 * PATIENCE,
                    lambda: f"{what}\n{self.describe()}")
+
+    def await_heard(self):
+        """Nobody who has subscribed is deaf without knowing. What was published before does not count."""
+        self.listened += 1
+        for listener in self.run_.listeners:
+            ends, number = listener.ends, self.listened
+            self.await_(lambda each=listener, ends=ends, number=number: each.hears(ends, number),
+                        f"{listener.name} to hear or to be closed")
 
     @contextlib.contextmanager
     def trouble(self, kind, slots):

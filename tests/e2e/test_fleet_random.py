@@ -13,7 +13,7 @@ import pytest
 
 import fleet_nemesis
 from clusters import SLOTS, Cluster, slot_of
-from fleet_clients import PATIENCE_OF_CACHE, Client, Prober, Watchman
+from fleet_clients import PATIENCE_OF_CACHE, Client, Listener, Prober, Watchman
 from following import follow
 from parts import SEED, Writer
 from random_run import ONLY, Run, StreamMonitor, chosen
@@ -52,7 +52,7 @@ class FleetRun(Run):
     def __init__(self, database, fleet, guard, tables, nemesis, slot):
         self.make, self.slot_of, self.is_behind = nemesis, slot, False
         self.troubles, self.refused = Troubles(), collections.Counter()
-        self.probes, self.clients = self.probe_names(), []
+        self.probes, self.clients, self.listeners = self.probe_names(), [], []
         self.probe_slots = {slot(name) for name in self.probes}
         super().__init__(database, fleet, guard, tables, LAG, stale=STALE)
         self.truncates = False  # generations one upon the other are the matter of others
@@ -86,8 +86,9 @@ class FleetRun(Run):
 
     def make_parts(self, exported):
         self.clients = [Client(self, number) for number in range(CLIENTS)]
+        self.listeners = [Listener(self, kind, self.probes) for kind in ("", "S")]
         return [*(Changer(self, n) for n in range(WRITERS)), SlowMonitor(self, "monitor"),
-                *self.clients, Prober(self, CLIENTS, self.probes), Watchman(self, "watchman")]
+                *self.clients, *self.listeners, Prober(self, CLIENTS, self.probes), Watchman(self, "watchman")]
 
     def check_replicas(self):
         for name in ("replica_reads", "replica_misses"):
