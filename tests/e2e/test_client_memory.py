@@ -113,6 +113,22 @@ def test_what_hints_of_large_keys_took_is_given_back(follow, items):
                    lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
 
 
+@pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
+def test_hints_of_large_keys_are_bounded_by_their_bytes(follow, items):
+    """However many of them a script declares, over and over."""
+    guard = follow(items(), workers=2, max_hints=100_000, hint_ttl="1h")
+    before, answers = guard.resident_bytes(), []
+    with guard.wire() as wire:
+        for turn in range(60):
+            keys = [f"item:{turn}{n:04}" + "9" * 60_000 for n in range(100)]
+            answers.append(wire.ask("EVAL", "return 1", len(keys), *keys))
+    refused = [answer for answer in answers if answer.startswith(b"-NESTGUARD busy")]
+    assert answers[0] == b":1\r\n" and len(refused) > 20
+    assert {*answers} <= {b":1\r\n", *refused}
+    peak = guard.peak_bytes() - before
+    assert peak < 100 * MEGABYTE, f"{peak / MEGABYTE:.0f} MB of {60 * 100 * 60_000 / MEGABYTE:.0f}"
+
+
 def test_commands_keep_their_names_when_memory_was_given_back(start_guard, items):
     """A worker knows a command by how the last one like it began; what it keeps to see that is let go
     with the memory of a peak."""
