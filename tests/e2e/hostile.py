@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Clients as nobody wants them, all kinds at once, each a process of its own.
 
-    tests/e2e/hostile.py --port N --seconds S [--password P] [--rows N] [--seed N] [KIND...]
+    tests/e2e/hostile.py --port N --seconds S [--control N] [--password P] [--rows N] [--seed N] [KIND...]
 
 Needs in the cache the user "weak", who may only PING, and the key "large" of some megabytes; prepare()
 makes them. Prints one object: how many rounds each kind has made. They fail for nothing that the guard
@@ -32,6 +32,7 @@ def prepare(cache, large=8 << 20):
 class Foe:
     def __init__(self, options, kind):
         self.port, self.password, self.rows = options.port, options.password, options.rows
+        self.control = options.control
         self.chance = random.Random(f"{options.seed} {kind}")
         self.end = time.monotonic() + options.seconds
         self.held = []  # connections that stay open
@@ -66,6 +67,42 @@ class Foe:
         wire.send(command("GET", "large") * 2)
         self.hold(wire, 20)
         time.sleep(1 / 7)
+
+    def unread_mget(self):
+        """The same of a reply that the guard makes of many."""
+        wire = self.enter()
+        wire.send(command("MGET", self.absent(1)[0], *["large"] * 2))
+        self.hold(wire, 5)
+        time.sleep(1 / 3)
+
+    def update_flood(self):
+        """Writes of keys without a row that write nothing."""
+        with self.enter() as wire:
+            wire.send(b"".join(command("SET", key, "v", "XX") for key in self.absent(1000)))
+            wire.read_replies(1000)
+
+    def large_keys(self):
+        """Keys as long as a value, declared by a script over and over."""
+        with self.enter() as wire:
+            keys = ["item:9" + "%04d" % n + "9" * 60_000 for n in range(100)]
+            wire.ask("EVAL", "return 1", len(keys), *keys)
+
+    def stranger_crowd(self):
+        """As many as are let in unnamed, or nearly: those who have waited longest may have to go."""
+        for _ in range(100):
+            self.hold(self.dial(), 900)
+        time.sleep(0.2)
+
+    def control_caller(self):
+        """Calls that are refused, and those whose end does not come."""
+        if self.control:
+            for text in (b"GET /v1/status HTTP/1.1\r\nAuthorization: Bearer guess\r\n\r\n", b"GET /v1/st",
+                         b"DELETE /nothing HTTP/1.1\r\nHost: x\r\n\r\n", os.urandom(200),
+                         b"PUT /v1/keys/item:1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"):
+                caller = Wire(self.control, TIMEOUT, HOME)
+                self.hold(caller, 20)
+                caller.send(text)
+        time.sleep(0.1)
 
     def connection_flood(self):
         """Hundreds of connections at once that never say a word."""
@@ -177,6 +214,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--control", type=int, help="its control port, if that is to be called, too")
     parser.add_argument("--password")
     parser.add_argument("--rows", type=int, default=100, help="items 1 to N exist")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
