@@ -36,14 +36,18 @@ def places(wire, times):
     return [int(wire.read_reply()[1:]) for _ in range(times)]
 
 
-def test_who_asks_little_is_served_before_who_has_sent_much(guard):
-    with clients(guard, 3) as (much, other, little):
+@pytest.mark.parametrize("place", range(3))
+def test_who_asks_little_is_served_before_who_has_sent_much(guard, place):
+    """Wherever it stands among those whose input is there: neither who came first is served first,
+    nor who came last."""
+    with clients(guard, 3) as wires:
+        little = wires[place]
+        much = [wire for wire in wires if wire is not little]
         with paused(guard.process.pid):
-            much.send(count_up(MUCH))
-            other.send(count_up(MUCH))
-            little.send(count_up(1))
+            for wire in wires:
+                wire.send(count_up(1 if wire is little else MUCH))
         assert places(little, 1) == [1]
-        assert sorted(places(much, MUCH) + places(other, MUCH)) == list(range(2, 2 * MUCH + 2))
+        assert sorted(places(much[0], MUCH) + places(much[1], MUCH)) == list(range(2, 2 * MUCH + 2))
 
 
 def test_those_who_have_sent_much_are_served_in_turn_and_each_in_order(guard):
