@@ -5,7 +5,6 @@
  * control there is.
  */
 #include "worker/client/client.h"
-#include "worker/client/listening.h"
 
 #include "base/clock.h"
 #include "base/container_of.h"
@@ -145,7 +144,7 @@ struct pool *client_pool(const struct client *client)
     if (!own && client->pinned.tracking.count)
         own = client->pinned.tracking.at[0].upstream;
     if (!own)
-        own = listening_any(client);
+        own = client->pinned.hears;
     return own ? upstream_route(own)->pool : client->serving->pool;
 }
 

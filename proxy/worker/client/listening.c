@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "redis/topology/redis_cluster.h"
 #include "worker/client/listening_posts.h"
-#include "worker/client/pinned.h"
 #include "worker/client/pinned_room.h"
 #include "worker/client/tracking.h"
 #include "worker/upstream/pool.h"
@@ -270,10 +269,10 @@ static void hear(struct client *client, struct post *post, struct span frame)
 {
     const char *sign = client->replies.resp3 ? ">" : "*";
     if (frame.at[0] != sign[0]) {
-        pinned_push(client, post->upstream, span_of(sign));
+        tracking_push(client, post->upstream, span_of(sign));
         frame = (struct span){frame.at + 1, frame.length - 1};
     }
-    pinned_push(client, post->upstream, frame);
+    tracking_push(client, post->upstream, frame);
 }
 
 /* By the node itself, since the slot is another's by now. The map may know whose. */
@@ -395,16 +394,10 @@ void listening_check(struct client *client, uint64_t now)
  * allowed. */
 void listening_move(struct client *client, bool late)
 {
-    bool has_post = listening_any(client);
+    bool has_post = client->pinned.hears;
     bool is_elsewhere = client_pool(client) != client->serving->pool;
     if (client->pinned.states & PINNED_LISTENS && (!has_post || (late && is_elsewhere)))
         client_leave(client);
-}
-
-struct upstream *listening_any(const struct client *client)
-{
-    const struct listening *listening = client->pinned.listening;
-    return listening && listening->posts ? listening->posts->upstream : NULL;
 }
 
 static void forget(struct client *client, struct subscription *subscription)
@@ -427,4 +420,10 @@ void listening_forget(struct client *client)
     buffer_finish(&listening->error);
     free(listening);
     client->pinned.listening = NULL;
+}
+
+size_t listening_bytes(const struct client *client)
+{
+    const struct listening *listening = client->pinned.listening;
+    return listening ? listening->bytes + listening->reply.size : 0;
 }

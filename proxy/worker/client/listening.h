@@ -29,17 +29,11 @@ void listening_begin(struct client *client, enum pubsub_family family, const str
 void listening_end(struct client *client, enum pubsub_family family, const struct span *names,
                    size_t count);
 
-/* By the word of a command; false: it is none of these. *ends: it ends subscriptions. */
-bool listening_is_meant(const char *word, enum pubsub_family *family, bool *ends);
-
 /* RESET, or the client goes: no more is heard. */
 void listening_forget(struct client *client);
 
 /* What the names take, in bytes. */
 size_t listening_bytes(const struct client *client);
-
-/* One of its connections; NULL: it has none. */
-struct upstream *listening_any(const struct client *client);
 
 /* Slots, or nodes, may be elsewhere than they were. */
 void listening_follow(struct client *client);

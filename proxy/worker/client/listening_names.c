@@ -2,7 +2,6 @@
 #include "worker/client/listening_names.h"
 
 #include "base/memory.h"
-#include "worker/client/listening_posts.h"
 
 #include <stdlib.h>
 
@@ -86,10 +85,4 @@ void subscription_let_go(struct subscription *subscription)
     subscription->gone = true;
     if (!subscription->asks)
         free(subscription);
-}
-
-size_t listening_bytes(const struct client *client)
-{
-    const struct listening *listening = client->pinned.listening;
-    return listening ? listening->bytes + listening->reply.size : 0;
 }

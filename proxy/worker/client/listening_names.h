@@ -3,7 +3,8 @@
 #define NESTGUARD_LISTENING_NAMES_H
 
 #include "base/keymap.h"
-#include "worker/client/listening.h"
+#include "resp/pubsub.h"
+#include "worker/client/client.h"
 
 enum { PUBSUB_FAMILIES = PUBSUB_SHARD + 1 };
 

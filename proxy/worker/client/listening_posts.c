@@ -14,7 +14,7 @@
 static const char *const begin_words[] = {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"};
 static const char *const end_words[] = {"UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"};
 
-bool listening_is_meant(const char *word, enum pubsub_family *family, bool *ends)
+bool post_is_meant(const char *word, enum pubsub_family *family, bool *ends)
 {
     for (unsigned i = 0; i < PUBSUB_FAMILIES; i++) {
         *family = (enum pubsub_family)i;
@@ -149,6 +149,7 @@ static struct post *open_at(struct client *client, int node, const struct upstre
     pinned_count(client, 1);
     post->next = listening->posts;
     listening->posts = post;
+    client->pinned.hears = post->upstream;
     return post;
 }
 
@@ -168,6 +169,8 @@ void post_close(struct client *client, struct post *post)
     while (*at != post)
         at = &(*at)->next;
     *at = post->next;
+    struct post *first = client->pinned.listening->posts;
+    client->pinned.hears = first ? first->upstream : NULL;
     while (post->first)
         take_first(post);
     upstream_close(post->upstream);

@@ -379,20 +379,6 @@ static void lost(struct client *client, struct upstream *upstream)
 
 /* ---- what comes unasked ---- */
 
-/* The queue of a client that is about to be closed knows its slots no more. One that is paced has
- * asked for the replies that are held, but not for messages. */
-void pinned_push(struct client *client, struct upstream *upstream, struct span bytes)
-{
-    if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
-        return;
-    replies_push(&client->replies, tracking_place(client, upstream), bytes);
-    size_t most = serving_config(client->serving)->max_output;
-    size_t waiting = client->replies.end == REPLIES_PACED ? replies_open(&client->replies)
-                                                          : replies_waiting(&client->replies);
-    if (waiting > most)
-        client_drop(client);
-}
-
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name)
 {
     if (*name == 'P')
@@ -431,7 +417,7 @@ static bool takes_confirmation(struct client *client, const struct pubsub_messag
     take_count(pinned, message);
     if (asked && --pinned->awaited == 0)
         return false;
-    pinned_push(client, pinned->own, frame);
+    tracking_push(client, pinned->own, frame);
     return true;
 }
 
@@ -456,7 +442,7 @@ static bool takes_own(struct client *client, struct span frame)
         return takes_confirmation(client, &message, frame);
     if (pinned->states & PINNED_RELAY || frame.at[0] == '>' || message.kind == PUBSUB_MESSAGE ||
         is_monitored(pinned, frame)) {
-        pinned_push(client, pinned->own, frame);
+        tracking_push(client, pinned->own, frame);
         return true;
     }
     if (frame.at[0] == '-' && subscribing)
@@ -470,7 +456,7 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
     if (upstream == client->pinned.own)
         return takes_own(client, frame);
     if (frame.at[0] == '>' && tracking_hears(client, upstream))
-        pinned_push(client, upstream, frame);
+        tracking_push(client, upstream, frame);
     return frame.at[0] == '>';
 }
 

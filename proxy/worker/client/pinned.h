@@ -55,9 +55,6 @@ bool pinned_is_blocked(const struct client *client);
 bool pinned_counts(const struct client *client);
 void pinned_end_count(struct client *client, bool with_error);
 
-/* What comes unasked on one of the client's connections. */
-void pinned_push(struct client *client, struct upstream *upstream, struct span bytes);
-
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);
 

@@ -90,6 +90,7 @@ struct pinned {
     struct pinned_asked asked;
     struct pinned_tracking tracking;
     struct listening *listening; /* listening.h; NULL: it has not listened for a while */
+    struct upstream *hears;      /* one of its connections; NULL: it has none */
     struct upstream *own;        /* NULL: the client shares */
     bool is_login;               /* `own` is only for asking the cache who the client is */
     struct reply_slot

@@ -69,6 +69,20 @@ const struct reply_slot *tracking_place(const struct client *client,
     return waits ? not_begun(upstream_next_slot(pinned->own)) : NULL;
 }
 
+/* The queue of a client that is about to be closed knows its slots no more. One that is paced has
+ * asked for the replies that are held, but not for messages. */
+void tracking_push(struct client *client, struct upstream *upstream, struct span bytes)
+{
+    if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
+        return;
+    replies_push(&client->replies, tracking_place(client, upstream), bytes);
+    size_t most = serving_config(client->serving)->max_output;
+    size_t waiting = client->replies.end == REPLIES_PACED ? replies_open(&client->replies)
+                                                          : replies_waiting(&client->replies);
+    if (waiting > most)
+        client_drop(client);
+}
+
 /* ---- the connections ---- */
 
 bool tracking_has(const struct client *client, const struct upstream *upstream)

@@ -48,6 +48,9 @@ void tracking_invalidate(struct client *client);
 const struct reply_slot *tracking_place(const struct client *client,
                                         const struct upstream *upstream);
 
+/* What comes unasked on one of the client's connections. */
+void tracking_push(struct client *client, struct upstream *upstream, struct span bytes);
+
 /* Whether the client is to have what this one tells. */
 bool tracking_hears(const struct client *client, const struct upstream *upstream);
 

@@ -11,6 +11,7 @@
 
 #include "redis/topology/redis_place.h"
 #include "worker/client/listening.h"
+#include "worker/client/listening_posts.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
@@ -386,7 +387,7 @@ bool nodes_must_wait(const struct client *client, const struct request *request)
 static bool subscribe(struct client *client, const struct request *request)
 {
     enum pubsub_family family;
-    bool ends, is_meant = listening_is_meant(request->command->name, &family, &ends);
+    bool ends, is_meant = post_is_meant(request->command->name, &family, &ends);
     client->pinned.tracking.caching = CACHING_UNSAID;
     if (!is_meant || (!ends && request->count == 1)) {
         go_home(client);
