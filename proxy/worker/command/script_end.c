@@ -2,7 +2,7 @@
 #include "worker/command/script_end.h"
 
 #include "worker/client/pinned.h"
-#include "worker/command/whole.h"
+#include "worker/command/wait.h"
 #include "worker/upstream/upstream.h"
 
 /* The number of a request is that of its connection. One of them, or all, may be lost by now. */
@@ -28,21 +28,16 @@ static void on_failure(struct reply_slot *slot, unsigned number, const char *why
 static const struct reply_slot_kind end_kind = {.on_cache = on_reply,
                                                 .on_cache_failure = on_failure};
 
+static void ask(struct client *client, const struct request *request, struct reply_slot *slot,
+                unsigned number)
+{
+    struct upstream *upstream = client->pinned.waits[number].upstream;
+    upstream_set_urgent(upstream);
+    request_write(request, upstream_command(upstream, slot, number));
+}
+
 void script_end_dispatch(struct client *client, const struct request *request)
 {
-    int opened = pinned_open_waits(client);
-    if (opened == 0)
-        whole_to_all(client, request, JOIN_ENDED); /* it fails, at once */
-    if (opened <= 0)
-        return;
     client->pinned.wait_is_counted = false;
-    struct whole whole = whole_begin(client, JOIN_ENDED);
-    for (unsigned i = 0; i < (unsigned)opened; i++) {
-        struct reply_slot *slot = reply_slot_open(&client->replies, &end_kind);
-        upstream_set_urgent(client->pinned.waits[i].upstream);
-        request_write(request, upstream_command(client->pinned.waits[i].upstream, slot, i));
-        reply_slot_answered(slot);
-    }
-    whole_end(&whole);
-    client_settle(client);
+    wait_ask_all(client, request, JOIN_ENDED, &end_kind, ask);
 }

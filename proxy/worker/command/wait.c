@@ -190,27 +190,38 @@ static bool read_wait(struct client *client, const struct request *request)
     return true;
 }
 
-/* Where the client has written is not remembered: it waits for the replicas of all. */
-void wait_dispatch(struct client *client, const struct request *request)
+static void ask_first(struct client *client, const struct request *request, struct reply_slot *slot,
+                      unsigned number)
 {
-    bool is_read = read_wait(client, request);
+    (void)client;
+    (void)request;
+    ask(slot, number, "0", FIRST_MS);
+}
+
+void wait_ask_all(struct client *client, const struct request *request, enum command_join join,
+                  const struct reply_slot_kind *kind, wait_ask *ask_one)
+{
     int opened = pinned_open_waits(client);
     if (opened == 0)
-        whole_to_all(client, request, JOIN_LEAST); /* it fails, at once */
+        whole_to_all(client, request, join); /* it fails, at once */
     if (opened <= 0)
         return;
-    client->pinned.wait_is_counted = is_read;
-    client->pinned.wait_end = WAIT_BY_ITSELF;
-    struct whole whole = whole_begin(client, JOIN_LEAST);
+    struct whole whole = whole_begin(client, join);
     for (unsigned i = 0; i < (unsigned)opened; i++) {
-        struct reply_slot *slot =
-            reply_slot_open(&client->replies, is_read ? &wait_kind : &passed_kind);
-        if (is_read)
-            ask(slot, i, "0", FIRST_MS);
-        else
-            pass(client, request, slot, i);
+        struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+        ask_one(client, request, slot, i);
         reply_slot_answered(slot);
     }
     whole_end(&whole);
     client_settle(client);
+}
+
+/* Where the client has written is not remembered: it waits for the replicas of all. */
+void wait_dispatch(struct client *client, const struct request *request)
+{
+    bool is_read = read_wait(client, request);
+    client->pinned.wait_is_counted = is_read;
+    client->pinned.wait_end = WAIT_BY_ITSELF;
+    wait_ask_all(client, request, JOIN_LEAST, is_read ? &wait_kind : &passed_kind,
+                 is_read ? ask_first : pass);
 }
