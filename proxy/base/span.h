@@ -39,4 +39,15 @@ static inline bool span_is_word(struct span span, const char *word)
     return span.length == strlen(word) && strncasecmp(span.at, word, span.length) == 0;
 }
 
+/* A string of the span as far as there is room for it, with ASCII letters in lower case: so Redis
+ * writes what commands are called. `size` is not 0. */
+static inline void span_lower(struct span span, char *out, size_t size)
+{
+    size_t length = span.length < size ? span.length : size - 1;
+    for (size_t i = 0; i < length; i++)
+        out[i] =
+            (char)(span.at[i] >= 'A' && span.at[i] <= 'Z' ? span.at[i] + 'a' - 'A' : span.at[i]);
+    out[length] = '\0';
+}
+
 #endif

@@ -8,7 +8,6 @@
 #include "worker/client/pinned.h"
 #include "worker/upstream/upstream.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 enum { ADDRESS_SIZE = 128, FLAGS_SIZE = 16, LISTENING = PINNED_SUBSCRIBED | PINNED_LISTENS };
@@ -186,13 +185,12 @@ static void write_memory(struct buffer *out, const struct client *client)
 /* In lower case, as Redis writes it. */
 static void write_command(struct buffer *out, const struct client *client, const char *subcommand)
 {
-    const char *name = client->command ? client->command->name : "";
+    char name[32];
+    span_lower(span_of(client->command ? client->command->name : ""), name, sizeof name);
     if (subcommand)
         buffer_printf(out, " cmd=client|%s", subcommand);
     else
-        buffer_printf(out, " cmd=%s", !client->command ? "NULL" : !*name ? "unknown" : "");
-    for (; !subcommand && *name; name++)
-        buffer_append(out, &(char){(char)tolower((unsigned char)*name)}, 1);
+        buffer_printf(out, " cmd=%s", !client->command ? "NULL" : *name ? name : "unknown");
 }
 
 static long long redirect_of(const struct client *client)

@@ -14,7 +14,6 @@
 #include "worker/request/shadow_sample.h"
 #include "worker/upstream/upstream.h"
 
-#include <ctype.h>
 #include <errno.h>
 
 enum { FILTER_NAME = 1, FIRST_ITEM = 2 }; /* arguments of those that ask */
@@ -322,11 +321,8 @@ static void answer_user(struct client *client, const struct request *request, in
 static void refuse_arity(struct client *client, const struct request *request)
 {
     char name[32];
-    size_t length = 0;
-    for (const char *at = request->command->name; *at; at++)
-        name[length++] = (char)tolower((unsigned char)*at);
-    resp_write_error(client_reply(client), "ERR wrong number of arguments for '%.*s' command",
-                     (int)length, name);
+    span_lower(span_of(request->command->name), name, sizeof name);
+    resp_write_error(client_reply(client), "ERR wrong number of arguments for '%s' command", name);
 }
 
 static void refuse_user(struct client *client)
