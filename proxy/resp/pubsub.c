@@ -1,28 +1,37 @@
-/* Only the first word tells such a message from any other array. */
 #include "resp/pubsub.h"
 
 #include "resp/resp.h"
 
 #include <stdlib.h>
 
-static const struct {
-    const char *word; /* as it is on the wire */
-    enum pubsub_kind kind;
-    enum pubsub_family family;
-    bool ends;
-} words[] = {{"$7\r\nmessage\r\n", PUBSUB_MESSAGE, PUBSUB_CHANNEL, false},
-             {"$8\r\npmessage\r\n", PUBSUB_MESSAGE, PUBSUB_PATTERN, false},
-             {"$8\r\nsmessage\r\n", PUBSUB_MESSAGE, PUBSUB_SHARD, false},
-             {"$9\r\nsubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_CHANNEL, false},
-             {"$10\r\npsubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_PATTERN, false},
-             {"$10\r\nssubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_SHARD, false},
-             {"$11\r\nunsubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_CHANNEL, true},
-             {"$12\r\npunsubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_PATTERN, true},
-             {"$12\r\nsunsubscribe\r\n", PUBSUB_CONFIRMATION, PUBSUB_SHARD, true}};
+static const char *const messages[PUBSUB_FAMILIES] = {
+    [PUBSUB_CHANNEL] = "message", [PUBSUB_PATTERN] = "pmessage", [PUBSUB_SHARD] = "smessage"};
+
+static const char *const words[PUBSUB_FAMILIES][2] = {
+    [PUBSUB_CHANNEL] = {"subscribe", "unsubscribe"},
+    [PUBSUB_PATTERN] = {"psubscribe", "punsubscribe"},
+    [PUBSUB_SHARD] = {"ssubscribe", "sunsubscribe"}};
+
+const char *pubsub_word(enum pubsub_family family, bool ends)
+{
+    return words[family][ends];
+}
+
+bool pubsub_is_command(struct span word, enum pubsub_family *family, bool *ends)
+{
+    for (unsigned i = 0; i < 2 * PUBSUB_FAMILIES; i++) {
+        *family = (enum pubsub_family)(i / 2);
+        *ends = i % 2;
+        if (span_is_word(word, pubsub_word(*family, *ends)))
+            return true;
+    }
+    return false;
+}
 
 /* The frame is whole: behind the number there is a CR. */
 static void read_confirmation(struct pubsub_message *message, const char *at, const char *end)
 {
+    message->kind = PUBSUB_CONFIRMATION;
     message->name = resp_bulk_text(resp_array_next(&at, end));
     struct span count = resp_array_next(&at, end);
     if (count.length && count.at[0] == ':')
@@ -35,16 +44,18 @@ struct pubsub_message pubsub_read(struct span frame)
     const char *at, *end = frame.at + frame.length;
     if (resp_array_open(frame, &at) < 2)
         return message;
-    struct span first = resp_array_next(&at, end);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (first.length != strlen(words[i].word) || !span_starts(first, words[i].word))
-            continue;
-        message.kind = words[i].kind;
-        message.family = words[i].family;
-        message.ends = words[i].ends;
-        if (message.kind == PUBSUB_CONFIRMATION)
+    struct span word = resp_bulk_text(resp_array_next(&at, end));
+    for (unsigned i = 0; i < PUBSUB_FAMILIES; i++) {
+        message.family = (enum pubsub_family)i;
+        message.ends = span_is(word, words[i][true]);
+        if (span_is(word, messages[i])) {
+            message.kind = PUBSUB_MESSAGE;
+            return message;
+        }
+        if (message.ends || span_is(word, words[i][false])) {
             read_confirmation(&message, at, end);
-        return message;
+            return message;
+        }
     }
     return message;
 }

@@ -14,7 +14,7 @@ enum pubsub_kind {
     PUBSUB_CONFIRMATION /* of a subscription that began or ended */
 };
 
-enum pubsub_family { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD };
+enum pubsub_family { PUBSUB_CHANNEL, PUBSUB_PATTERN, PUBSUB_SHARD, PUBSUB_FAMILIES };
 
 struct pubsub_message {
     enum pubsub_kind kind;
@@ -26,5 +26,12 @@ struct pubsub_message {
 
 /* `frame`: a whole reply. One that is no array or push, or has another first word, is none. */
 struct pubsub_message pubsub_read(struct span frame);
+
+/* What begins subscriptions of the family, or ends them: as a command and in its confirmation,
+ * which has it in lower case. */
+const char *pubsub_word(enum pubsub_family family, bool ends);
+
+/* Whether a command is called so, in whichever case; and which. */
+bool pubsub_is_command(struct span word, enum pubsub_family *family, bool *ends);
 
 #endif

@@ -31,12 +31,9 @@ static const struct upstream_owner owner;
 /* One server counts shard channels apart from all others. */
 static void confirm(struct client *client, enum pubsub_family family, bool ends, struct span name)
 {
-    static const char *const words[][2] = {[PUBSUB_CHANNEL] = {"subscribe", "unsubscribe"},
-                                           [PUBSUB_PATTERN] = {"psubscribe", "punsubscribe"},
-                                           [PUBSUB_SHARD] = {"ssubscribe", "sunsubscribe"}};
     const struct pinned *pinned = &client->pinned;
     struct buffer *out = &pinned->listening->reply;
-    const char *word = words[family][ends];
+    const char *word = pubsub_word(family, ends);
     buffer_printf(out, "%c3\r\n", client->replies.resp3 ? '>' : '*');
     resp_write_bulk(out, word, strlen(word));
     if (name.at)

@@ -6,8 +6,6 @@
 #include "resp/pubsub.h"
 #include "worker/client/client.h"
 
-enum { PUBSUB_FAMILIES = PUBSUB_SHARD + 1 };
-
 struct post;
 
 struct subscription {

@@ -11,20 +11,6 @@
 
 #include <stdlib.h>
 
-static const char *const begin_words[] = {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"};
-static const char *const end_words[] = {"UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"};
-
-bool post_is_meant(const char *word, enum pubsub_family *family, bool *ends)
-{
-    for (unsigned i = 0; i < PUBSUB_FAMILIES; i++) {
-        *family = (enum pubsub_family)i;
-        *ends = strcmp(word, end_words[i]) == 0;
-        if (*ends || strcmp(word, begin_words[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- what is asked ---- */
 
 static void send_words(const struct post *post, const char *word, struct span name,
@@ -75,7 +61,8 @@ void post_take_over(struct post *post, struct subscription *subscription)
 void post_begin(struct post *post, struct subscription *subscription, struct reply_slot *slot)
 {
     post_take_over(post, subscription);
-    send_words(post, begin_words[subscription->family], subscription_name(subscription), slot);
+    send_words(post, pubsub_word(subscription->family, false), subscription_name(subscription),
+               slot);
 }
 
 void post_leave(struct subscription *subscription)
@@ -91,7 +78,8 @@ void post_end(struct subscription *subscription, struct reply_slot *slot)
     if (!post)
         return;
     note(post, subscription, true);
-    send_words(post, end_words[subscription->family], subscription_name(subscription), slot);
+    send_words(post, pubsub_word(subscription->family, true), subscription_name(subscription),
+               slot);
     post_leave(subscription);
 }
 

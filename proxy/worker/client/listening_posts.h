@@ -51,7 +51,4 @@ bool post_is_answered_by(const struct post *post, const struct pubsub_message *m
 void posts_close(struct client *client, bool all);
 void post_close(struct client *client, struct post *post);
 
-/* By the word of a command: whether it begins or ends subscriptions, of which family. */
-bool post_is_meant(const char *word, enum pubsub_family *family, bool *ends);
-
 #endif

@@ -11,7 +11,6 @@
 
 #include "redis/topology/redis_place.h"
 #include "worker/client/listening.h"
-#include "worker/client/listening_posts.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
@@ -23,8 +22,6 @@
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
-
-#include <ctype.h>
 
 static struct span key_of(const struct request *request, const struct command_way *way)
 {
@@ -387,7 +384,7 @@ bool nodes_must_wait(const struct client *client, const struct request *request)
 static bool subscribe(struct client *client, const struct request *request)
 {
     enum pubsub_family family;
-    bool ends, is_meant = post_is_meant(request->command->name, &family, &ends);
+    bool ends, is_meant = pubsub_is_command(span_of(request->command->name), &family, &ends);
     client->pinned.tracking.caching = CACHING_UNSAID;
     if (!is_meant || (!ends && request->count == 1)) {
         go_home(client);
@@ -415,23 +412,18 @@ static void answer_ping(struct client *client, const struct request *request)
 
 /* As Redis does. The connections by which the client listens are not asked: a shard channel may be
  * on its way, and then a node would serve anything there, unguarded. */
-static bool serve_bound(struct client *client, const struct request *request)
+static void serve_bound(struct client *client, const struct request *request)
 {
-    char name[64] = "";
-    struct span said = request->arguments[0];
-    if (is_named(request, "QUIT") || is_named(request, "RESET"))
-        return false;
+    char name[64];
     if (is_named(request, "PING") && request->count <= 2) {
         answer_ping(client, request);
-        return true;
+        return;
     }
-    for (size_t i = 0; i < said.length && i < sizeof name - 1; i++)
-        name[i] = (char)tolower((unsigned char)said.at[i]);
+    span_lower(request->arguments[0], name, sizeof name);
     resp_write_error(client_reply(client),
                      "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
                      "/ RESET are allowed in this context",
                      name);
-    return true;
 }
 
 /* ---- any command ---- */
@@ -469,7 +461,9 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         return queue_in_multi(client, request, &way);
     if (is_subscription(request))
         return subscribe(client, request);
-    if (is_bound(client) && serve_bound(client, request))
+    if (is_bound(client) && !ends) {
+        serve_bound(client, request);
         return true;
+    }
     return tracking_is_on(client) ? go_tracking(client, request, &way) : go(client, request, &way);
 }

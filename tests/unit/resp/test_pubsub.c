@@ -52,6 +52,27 @@ static void confirmations_tell_what_has_begun_or_ended(void **state)
     must_confirm("*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n", true, "");
 }
 
+static void must_mean(const char *word, enum pubsub_family expected, bool expected_end)
+{
+    enum pubsub_family family;
+    bool ends;
+    assert_true(pubsub_is_command(span_of(word), &family, &ends));
+    assert_int_equal(family, expected);
+    assert_int_equal(ends, expected_end);
+}
+
+static void commands_are_told_in_either_case(void **state)
+{
+    enum pubsub_family family;
+    bool ends;
+    (void)state;
+    must_mean("SUBSCRIBE", PUBSUB_CHANNEL, false);
+    must_mean("punsubscribe", PUBSUB_PATTERN, true);
+    must_mean("SUnSubscribe", PUBSUB_SHARD, true);
+    assert_false(pubsub_is_command(span_of("PUBLISH"), &family, &ends));
+    assert_string_equal(pubsub_word(PUBSUB_SHARD, false), "ssubscribe");
+}
+
 static void other_replies_are_no_messages(void **state)
 {
     (void)state;
@@ -70,6 +91,7 @@ int main(void)
         cmocka_unit_test(messages_are_told_by_their_first_word),
         cmocka_unit_test(confirmations_tell_how_many_subscriptions_there_are),
         cmocka_unit_test(confirmations_tell_what_has_begun_or_ended),
+        cmocka_unit_test(commands_are_told_in_either_case),
         cmocka_unit_test(other_replies_are_no_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
