@@ -109,6 +109,7 @@ struct pinned {
     struct buffer deleted;    /* else keys that they do, each with its length before it */
     bool remakes;             /* guarded keys are written after these, and may be the same */
     struct buffer written;    /* keys that they make (queued_writes.h) */
+    size_t begun;             /* bytes of it, of those whose write has begun */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */

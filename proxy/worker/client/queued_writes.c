@@ -6,26 +6,58 @@
 
 /* A transaction may stay open for ever, and what is noted of it has places of the overrides for as
  * long: a few hundred keys, so that own_connections bounds them all. */
-enum { WRITTEN_BYTES = 8 * 1024 };
+enum {
+    WRITTEN_BYTES = 8 * 1024,
+    REMEMBERED_BYTES = 1024 * 1024 /* with those: they take the client's memory alone */
+};
 
 struct written {
     size_t length;
     int keyspace; /* its number when the write began, which is to end by the same */
+    bool begun;
 };
+
+void queued_writes_put(struct client *client, const struct queued_write *write)
+{
+    struct buffer *written = &client->pinned.written;
+    size_t before = buffer_length(written);
+    struct written head = {0}; /* no byte of it is left open */
+    head.length = write->key.text.length;
+    head.keyspace = write->key.keyspace;
+    head.begun = write->begun;
+    buffer_append(written, (const char *)&head, sizeof head);
+    buffer_append(written, write->key.text.at, write->key.text.length);
+    if (write->begun)
+        client->pinned.begun += buffer_length(written) - before;
+}
+
+struct buffer queued_writes_take(struct client *client)
+{
+    struct buffer written = client->pinned.written;
+    client->pinned.written = (struct buffer){0};
+    client->pinned.begun = 0;
+    return written;
+}
 
 static void note(struct client *client, struct key key)
 {
-    struct buffer *written = &client->pinned.written;
-    const struct written head = {key.text.length, key.keyspace};
     overrides_begin_write(&client->serving->overrides, key);
-    buffer_append(written, (const char *)&head, sizeof head);
-    buffer_append(written, key.text.at, key.text.length);
+    queued_writes_put(client, &(struct queued_write){.key = key, .begun = true});
+}
+
+void queued_writes_remember(struct client *client, struct span key)
+{
+    size_t room = sizeof(struct written) + key.length;
+    int keyspace = guard_match(serving_config(client->serving), key);
+    if (keyspace != NOT_GUARDED &&
+        buffer_length(&client->pinned.written) + room <= REMEMBERED_BYTES)
+        queued_writes_put(client, &(struct queued_write){.key = key_make(keyspace, key)});
 }
 
 bool queued_writes_note(struct client *client, const struct span *keys, size_t count)
 {
     const struct config *config = serving_config(client->serving);
-    size_t bytes = buffer_length(&client->pinned.written);
+    size_t bytes = client->pinned.begun;
     for (size_t i = 0; i < count; i++)
         bytes += sizeof(struct written) + keys[i].length;
     if (bytes > WRITTEN_BYTES)
@@ -38,13 +70,14 @@ bool queued_writes_note(struct client *client, const struct span *keys, size_t c
     return true;
 }
 
-bool queued_writes_next(struct span *rest, struct key *key)
+bool queued_writes_next(struct span *rest, struct queued_write *write)
 {
     struct written head;
     if (!rest->length)
         return false;
     memcpy(&head, rest->at, sizeof head);
-    *key = key_make(head.keyspace, (struct span){rest->at + sizeof head, head.length});
+    write->key = key_make(head.keyspace, (struct span){rest->at + sizeof head, head.length});
+    write->begun = head.begun;
     rest->at += sizeof head + head.length;
     rest->length -= sizeof head + head.length;
     return true;
@@ -58,16 +91,19 @@ void hints_give_back(struct client *client, size_t places)
 
 void queued_writes_forget(struct client *client)
 {
-    struct span rest = buffer_span(&client->pinned.written);
-    struct key key;
+    struct buffer written = queued_writes_take(client);
+    struct span rest = buffer_span(&written);
+    struct queued_write write;
     size_t places = 0;
-    while (queued_writes_next(&rest, &key)) {
-        overrides_end_write(&client->serving->overrides, key);
-        places += override_places(key.text.length);
+    while (queued_writes_next(&rest, &write)) {
+        if (!write.begun)
+            continue;
+        overrides_end_write(&client->serving->overrides, write.key);
+        places += override_places(write.key.text.length);
     }
     if (places) /* else it may have no host yet */
         hints_give_back(client, places);
-    buffer_finish(&client->pinned.written);
+    buffer_finish(&written);
 }
 
 void queued_forget(struct client *client)

@@ -3,6 +3,9 @@
  *
  *   MULTI ─▶ SET ─▶ noted ─┬─ EXEC ──▶ its slot's keys: hints when it was executed, else nothing
  *                          └─ DISCARD, RESET, or the client goes ──▶ nothing is left of them
+ *
+ * A transaction may be open for longer than what admits a key lasts. So those that need no hint
+ * when they are queued are remembered as well, and EXEC asks anew which of them need one by then.
  */
 #ifndef NESTGUARD_QUEUED_WRITES_H
 #define NESTGUARD_QUEUED_WRITES_H
@@ -15,8 +18,22 @@
  * was done. */
 bool queued_writes_note(struct client *client, const struct span *keys, size_t count);
 
-/* Takes the next key off the rest, which is pinned.written at first. False: that was the last. */
-bool queued_writes_next(struct span *rest, struct key *key);
+/* Remembers the guarded among the others, whose write has not begun, as far as there is room. */
+void queued_writes_remember(struct client *client, struct span key);
+
+struct queued_write {
+    struct key key;
+    bool begun;
+};
+
+/* All of them, which are the caller's from now on. */
+struct buffer queued_writes_take(struct client *client);
+
+/* Takes the next one off the rest, which is all of them at first. False: that was the last. */
+bool queued_writes_next(struct span *rest, struct queued_write *write);
+
+/* Puts one that was taken back, behind all others. */
+void queued_writes_put(struct client *client, const struct queued_write *write);
 
 /* A transaction is over, or about to begin: what is left of the one before is forgotten, and no
  * write of it is under way. */

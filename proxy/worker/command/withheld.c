@@ -1,6 +1,7 @@
 #include "worker/command/withheld.h"
 
 #include "worker/command/keys/write.h"
+#include "worker/command/keys/write_found.h"
 #include "worker/upstream/upstream.h"
 
 static const char withheld_text[] =
@@ -42,10 +43,13 @@ static void discard(struct client *client)
  */
 void withheld_execute(struct client *client, const struct request *request)
 {
-    if (client->pinned.tells && upstream_is_doubted(client->upstream))
+    if (client->pinned.tells && upstream_is_doubted(client->upstream)) {
         discard(client);
-    else if (client->pinned.clears || buffer_length(&client->pinned.deleted) ||
-             buffer_length(&client->pinned.written))
+        return;
+    }
+    write_find_queued(client);
+    if (client->pinned.clears || buffer_length(&client->pinned.deleted) ||
+        buffer_length(&client->pinned.written))
         write_execute(client, request);
     else if (client->pinned.tells)
         request_forward_telling(request, client);

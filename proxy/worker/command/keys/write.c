@@ -341,14 +341,24 @@ const struct reply_slot_kind *write_kind_of(const struct client *client,
 
 /* ---- and at once ---- */
 
-/* Of a command in a transaction: what it makes is noted for EXEC. */
-static const struct reply_slot_kind *
-kind_in_multi(struct client *client, const struct reply_slot_kind *kind, const struct buffer *found)
+/* Of a command in a transaction: what it makes is noted for EXEC, or else remembered. */
+static const struct reply_slot_kind *kind_in_multi(struct client *client,
+                                                   const struct reply_slot_kind *kind,
+                                                   const struct named *named,
+                                                   const struct buffer *found)
 {
-    bool is_queued = client->pinned.states & PINNED_MULTI &&
-                     (kind - kinds[0]) % PROOFS != PROOF_NEVER &&
-                     queued_writes_note(client, found_spans(found), found_count(found));
-    return is_queued ? kind + QUEUED * PROOFS : kind;
+    if (!(client->pinned.states & PINNED_MULTI) || (kind - kinds[0]) % PROOFS == PROOF_NEVER)
+        return kind;
+    bool is_noted = queued_writes_note(client, found_spans(found), found_count(found));
+    size_t next = 0;
+    for (size_t i = 0; i < named->count; i += named->step) {
+        bool is_found =
+            next < found_count(found) && found_spans(found)[next].at == named->keys[i].at;
+        next += is_found;
+        if (!is_found || !is_noted)
+            queued_writes_remember(client, named->keys[i]);
+    }
+    return is_noted && found_count(found) ? kind + QUEUED * PROOFS : kind;
 }
 
 /* Mostly there is nothing to tell, and the command is forwarded like any other. The keeper deletes
@@ -365,8 +375,8 @@ int write_dispatch(struct client *client, const struct request *request)
     int status = write_find_noted(client, &named, &found);
     if (!status) {
         const struct reply_slot_kind *kind = write_kind_of(client, request);
-        if (!named.deleted && found_count(&found))
-            kind = kind_in_multi(client, kind, &found);
+        if (!named.deleted)
+            kind = kind_in_multi(client, kind, &named, &found);
         struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         size_t source = client->pinned.states & PINNED_MULTI ? 0 : vanishing_source(request);
         if (source)
@@ -405,8 +415,8 @@ static void note_executed(struct client *client, struct reply_slot *slot,
 {
     struct span written = buffer_span(&client->pinned.written), rest = written;
     size_t count = found_count(deleted), bytes = written.length;
-    struct key key;
-    while (queued_writes_next(&rest, &key))
+    struct queued_write write;
+    while (queued_writes_next(&rest, &write))
         count++;
     for (size_t i = 0; i < found_count(deleted); i++)
         bytes += found_spans(deleted)[i].length;
@@ -416,9 +426,10 @@ static void note_executed(struct client *client, struct reply_slot *slot,
         out_of_memory();
     for (size_t i = 0; i < found_count(deleted); i++)
         note_begun(slot, key_by_text(slot->serving, found_spans(deleted)[i]), true);
-    while (queued_writes_next(&written, &key))
-        note_begun(slot, key, false);
-    buffer_finish(&client->pinned.written);
+    while (queued_writes_next(&written, &write))
+        note_begun(slot, write.key, false);
+    struct buffer all = queued_writes_take(client);
+    buffer_finish(&all);
 }
 
 static void execute(struct client *client, const struct request *request,
@@ -437,13 +448,15 @@ static void execute(struct client *client, const struct request *request,
 static void execute_behind_fills(struct client *client, const struct request *request)
 {
     struct reply_slot *slot = clearing_dispatch(client, request);
-    struct span rest = buffer_span(&client->pinned.written);
-    struct key key;
-    while (queued_writes_next(&rest, &key)) {
-        const struct lookup lookup = {.slot = slot, .key = key.text, .keyspace = key.keyspace};
+    struct buffer all = queued_writes_take(client);
+    struct span rest = buffer_span(&all);
+    struct queued_write write;
+    while (queued_writes_next(&rest, &write)) {
+        const struct lookup lookup = {
+            .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
         tell_keeper(&lookup, true);
     }
-    buffer_finish(&client->pinned.written);
+    buffer_finish(&all);
 }
 
 /* A deletion behind fills would take what the transaction itself has made since, and whether it has

@@ -3,6 +3,7 @@
 #include "worker/command/keys/write_found.h"
 
 #include "guard/guard.h"
+#include "worker/client/queued_writes.h"
 #include "worker/command/keys/vanishing.h"
 
 #include <errno.h>
@@ -85,6 +86,29 @@ void write_grant(struct client *client, size_t places)
         return;
     hint_share_overtake(&client->hints, &room, places);
     hint_share_overtake(&client->host->hints, &room, places);
+}
+
+static bool begin_queued(struct client *client, struct queued_write *write)
+{
+    struct serving *serving = client->serving;
+    if (!must_note(serving, write->key.text, false, ALSO_HELD))
+        return false;
+    write->key = key_make(guard_match(serving_config(serving), write->key.text), write->key.text);
+    overrides_begin_write(&serving->overrides, write->key);
+    write_grant(client, override_places(write->key.text.length));
+    write->begun = true;
+    return true;
+}
+
+void write_find_queued(struct client *client)
+{
+    struct buffer all = queued_writes_take(client);
+    struct span rest = buffer_span(&all);
+    struct queued_write write;
+    while (queued_writes_next(&rest, &write))
+        if (write.begun || begin_queued(client, &write))
+            queued_writes_put(client, &write);
+    buffer_finish(&all);
 }
 
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found)

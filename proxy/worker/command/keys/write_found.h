@@ -51,6 +51,10 @@ static inline size_t found_count(const struct buffer *found)
     return buffer_length(found) / sizeof(struct span);
 }
 
+/* EXEC: of the keys that its transaction is to write these are left that must be noted by now, and
+ * their write has begun. It cannot be refused any more. */
+void write_find_queued(struct client *client);
+
 /* Of the table of overrides. */
 size_t found_places(const struct buffer *found);
 
