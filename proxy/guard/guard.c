@@ -50,6 +50,17 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
     return unseen || !held;
 }
 
+/* By then a row that the write was for has mostly come, and what is written again and again is told
+ * of twice in a hint's time at most. */
+bool guard_renews_hint(const struct view *view, const struct overrides *overrides, struct key key)
+{
+    if (!has_log(view, key.keyspace) || !overrides_count(overrides) || guard_holds(view, key))
+        return false;
+    uint64_t now = clock_ms();
+    struct override entry = overrides_find(overrides, key, now);
+    return entry.kind == OVERRIDE_HINT && entry.until < now + view->config->hint_ttl_ms / 2;
+}
+
 /* The filter may hold a key by chance, or for a row that is gone, and the next one may be begun
  * before the row of this write is committed: then it would deny the key. But most that are held
  * have a row that stays, and who fills the cache by himself writes all of them. So they may take a

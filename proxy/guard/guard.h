@@ -111,6 +111,10 @@ static inline struct ruling guard_decide(struct permission *permission,
 bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
                       bool held);
 
+/* Whether a write of this key is to renew the hint that covers it, which is over soon: within half
+ * of hint_ttl. Only where a log tells of rows, for elsewhere a hint does not end by time alone. */
+bool guard_renews_hint(const struct view *view, const struct overrides *overrides, struct key key);
+
 /* Whether there is room to remember a write of a key that the filter holds, too; for
  * guard_wants_hint() it is not held then. Never where a log tells of the keyspace's rows. */
 bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 import redis
 
+from following import follow  # a fixture
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -155,3 +156,12 @@ def test_a_hint_without_a_place_is_refused_and_the_others_are_kept_to(start_guar
         assert is_admitted(guard, "item:1001")
     assert guard.redis().get("item:1001") == b"new"
     assert not is_admitted(guard, "item:5000")
+
+
+def test_a_hint_that_is_over_soon_is_renewed_by_the_next_write(follow, items):
+    guard = follow(items(), hint_ttl="10m")
+    guard.control("PUT", guard.key_path("item:1000") + f"?for={HINT_TTL}")
+    assert guard.redis().set("item:1000", "v")
+    outlive_the_ttl(guard)
+    for _ in range(10):
+        assert guard.redis().get("item:1000") == b"v"

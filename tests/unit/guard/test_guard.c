@@ -308,6 +308,32 @@ static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
     bench_finish(&bench);
 }
 
+static bool is_renewed(struct bench *bench, const char *name, uint64_t left)
+{
+    struct key key = key_make(ITEMS, span_of(name));
+    struct override hint = {.kind = OVERRIDE_HINT, .until = clock_ms() + left};
+    overrides_set(&bench->overrides, key, hint);
+    return guard_renews_hint(bench->view, &bench->overrides, key);
+}
+
+static void a_write_renews_a_hint_that_is_over_soon(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct config *config = (struct config *)bench.view->config;
+    struct key absent = key_make(ITEMS, span_of(bench.absent));
+    config->sync = SYNC_REPLICATION;
+    config->hint_ttl_ms = 100000;
+    assert_false(guard_renews_hint(bench.view, &bench.overrides, absent));
+    assert_false(is_renewed(&bench, bench.absent, 90000));
+    assert_true(is_renewed(&bench, bench.absent, 40000));
+    assert_false(is_renewed(&bench, held.at, 40000));
+    config->sync = SYNC_POLL;
+    assert_false(is_renewed(&bench, bench.absent, 40000));
+    bench_finish(&bench);
+}
+
 /* The next file may have been made before the write, and the hint of an earlier write ends first.
  */
 static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void **state)
@@ -406,6 +432,7 @@ int main(void)
         cmocka_unit_test(asks_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
+        cmocka_unit_test(a_write_renews_a_hint_that_is_over_soon),
         cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),
         cmocka_unit_test(hints_end_by_time_where_a_log_or_a_source_is),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),

@@ -6,7 +6,8 @@
 #include "worker/client/client.h"
 #include "worker/request/request.h"
 
-/* Which keys are worth a hint: those that the filter lacks, or also some that it holds. */
+/* Which keys are worth a hint: those that the filter lacks, or also some that it holds or that have
+ * one. */
 enum worth { LACKED, ALSO_HELD };
 
 bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth);
@@ -37,8 +38,9 @@ bool write_exceeds_user(const struct client *client, const struct named *named);
 /* Takes them in any case, for a write that cannot be refused. */
 void write_grant(struct client *client, size_t places);
 
-/* Both of all named keys. No command is refused because of keys that the filter holds: where there
- * is no room for all, these go without. -ENOSPC: nor is there for the others. */
+/* Both of all named keys. No command is refused because of keys that the filter holds, or that have
+ * a hint: where there is no room for all, these go without. -ENOSPC: nor is there for the others.
+ */
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found);
 
 static inline const struct span *found_spans(const struct buffer *found)
