@@ -147,8 +147,8 @@ const struct setting config_settings[] = {
     {"own_connections", SETTING_COUNT, AT(own_connections), .standard = "1000", .least = "0",
      .most = "1000000",
      .help = "connections to the cache that clients may have of their own (for transactions, "
-             "subscriptions, blocking commands), per worker; the last quarter is for hosts that "
-             "have few"},
+             "subscriptions, blocking commands), per worker; a host may have three times as many "
+             "as are left free"},
     {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
      .most = "1000000",
      .help = "clients at once, as far as the limit of open files goes; more are refused"},

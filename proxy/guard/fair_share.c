@@ -1,14 +1,17 @@
 #include "guard/fair_share.h"
 
+enum { FREE_TIMES = 3 }; /* one host alone comes to three quarters then */
+
 size_t fair_share_part(size_t most, size_t divisor)
 {
     return most / divisor ? most / divisor : 1;
 }
 
-/* A quarter of less than four places is none: then all are for whoever comes. */
+/* What was free before the last place of it is taken, so that of a few places none is lost. */
 bool fair_share_allows(const struct fair_share *share)
 {
-    size_t most = share->most;
-    bool has_few = share->host <= fair_share_part(most, share->few);
-    return share->used <= (has_few ? most : most - most / 4);
+    if (share->used > share->most)
+        return false;
+    return share->host <= fair_share_part(share->most, share->few) ||
+           share->host <= FREE_TIMES * (share->most - share->used + 1);
 }

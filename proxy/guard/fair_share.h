@@ -1,8 +1,11 @@
-/* Places that all hosts share: for hints, for connections of clients' own. Whoever takes much
- * leaves room for those who take little, however often he connects.
+/* Places that all hosts share: for hints, for connections of clients' own. A host may have three
+ * times as many as it leaves free, however often it connects: the more have come, the less each
+ * may have, and there is always room for who comes next. So Choudhury and Hahne bound the queues
+ * of a switch ("Dynamic queue length thresholds for shared-memory packet switches", 1998). The
+ * last ones are for hosts that have few.
  *
- *   most  ├──────── whoever comes ────────┼─ hosts with few ─┤
- *         0                              3/4                 1
+ *   most  ├─────────── first host ───────────┼─ second ─┼ third ┤
+ *         0                                 3/4       15/16    1
  */
 #ifndef NESTGUARD_FAIR_SHARE_H
 #define NESTGUARD_FAIR_SHARE_H

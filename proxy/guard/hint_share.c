@@ -22,15 +22,21 @@ static void start_anew(struct hint_share *share, const struct hint_room *room)
     *share = (struct hint_share){.since = room->now, .generation = room->generation};
 }
 
-/* One client alone never takes more than half. */
+static size_t least_of(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+/* One client alone never takes more than half. Of what a host has taken some may be free again, so
+ * it has no more than all have. */
 bool hint_share_take(struct hint_share *share, struct hint_share *host,
                      const struct hint_room *room, size_t count)
 {
     start_anew(share, room);
     start_anew(host, room);
-    size_t own = share->count + count;
+    size_t own = share->count + count, used = room->used + count;
     struct fair_share all = {
-        .most = room->most, .used = room->used + count, .host = host->count + count, .few = FEW};
+        .most = room->most, .used = used, .host = least_of(host->count + count, used), .few = FEW};
     if (own > fair_share_part(room->most, 2) || !fair_share_allows(&all))
         return false;
     share->count = own;

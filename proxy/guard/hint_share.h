@@ -3,8 +3,8 @@
  * room for is told so before anything is written. Of hosts, as of all that they share
  * (fair_share.h).
  *
- *   max_hints  ├──────── one client ────────┼── all who have many ──┼─ hosts with few ┤
- *              0                           1/2                     3/4                1
+ *   max_hints  ├──────── one client ────────┼──── one host ────┼── others ──┤
+ *              0                           1/2                3/4           1
  */
 #ifndef NESTGUARD_HINT_SHARE_H
 #define NESTGUARD_HINT_SHARE_H

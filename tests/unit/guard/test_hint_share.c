@@ -9,13 +9,6 @@
 
 static const struct hint_room empty = {.most = 100000, .now = 1000, .ttl_ms = 500};
 
-static struct hint_room with(size_t used)
-{
-    struct hint_room room = empty;
-    room.used = used;
-    return room;
-}
-
 /* By the only client of its host. */
 static bool take(struct hint_share *share, const struct hint_room *room, size_t count)
 {
@@ -31,17 +24,15 @@ static void one_client_gets_half_of_the_places(void **state)
     assert_false(take(&share, &empty, 1));
 }
 
-static void many_clients_leave_a_quarter_to_those_with_few(void **state)
+static void whoever_comes_when_most_are_taken_gets_of_what_is_left(void **state)
 {
-    struct hint_share many = {0}, few = {0};
-    struct hint_room room = with(75000);
+    struct hint_share second = {0}, third = {0}, newcomer = {0};
     (void)state;
-    assert_false(take(&many, &room, 5000));
-    assert_true(take(&few, &room, 100));
-    assert_false(take(&few, &room, 1));
-    room.used = 100000;
-    struct hint_share newcomer = {0};
-    assert_false(take(&newcomer, &room, 1));
+    assert_false(take(&second, &(struct hint_room){.most = 100000, .used = 75000}, 18760));
+    assert_true(take(&second, &(struct hint_room){.most = 100000, .used = 75000}, 18750));
+    assert_true(take(&third, &(struct hint_room){.most = 100000, .used = 99900}, 100));
+    assert_false(take(&second, &(struct hint_room){.most = 100000, .used = 99900}, 1));
+    assert_false(take(&newcomer, &(struct hint_room){.most = 100000, .used = 100000}, 1));
 }
 
 static void many_clients_of_one_host_leave_a_quarter_to_others(void **state)
@@ -60,6 +51,16 @@ static void many_clients_of_one_host_leave_a_quarter_to_others(void **state)
     assert_true(hint_share_take(&neighbour, &other, &room, 1));
     room.now += room.ttl_ms;
     assert_true(hint_share_take(&client, &host, &room, 1));
+}
+
+static void a_host_whose_hints_have_become_rows_goes_on(void **state)
+{
+    struct hint_share host = {0};
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct hint_share client = {0};
+        assert_true(hint_share_take(&client, &host, &empty, 50000));
+    }
 }
 
 static void what_a_refused_write_took_is_free_again(void **state)
@@ -111,8 +112,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_client_gets_half_of_the_places),
-        cmocka_unit_test(many_clients_leave_a_quarter_to_those_with_few),
+        cmocka_unit_test(whoever_comes_when_most_are_taken_gets_of_what_is_left),
         cmocka_unit_test(many_clients_of_one_host_leave_a_quarter_to_others),
+        cmocka_unit_test(a_host_whose_hints_have_become_rows_goes_on),
         cmocka_unit_test(what_a_refused_write_took_is_free_again),
         cmocka_unit_test(a_share_is_whole_again_when_its_hints_have_ended),
         cmocka_unit_test(without_a_log_a_generation_ends_them),

@@ -14,7 +14,7 @@
 
 static const char used_up[] = "-NESTGUARD busy: own_connections are used up\r\n";
 static const char used_up_by_host[] =
-    "-NESTGUARD busy: own_connections are used up, but for hosts that have few\r\n";
+    "-NESTGUARD busy: own_connections are used up, but for hosts that have fewer\r\n";
 
 static struct fake_clients clients;
 static struct client *client;
