@@ -129,7 +129,8 @@ class TestTwoGuards:
             gate.wait_held()
             update(database, 7, "payload 7, new")
             wait_until(lambda: gate.count_held() == 2, PATIENCE, "the log's change")
-            wait_value(other, "item:7", b"payload 7, new")
+            wait_filled(other, cache, "item:7", b"payload 7, new")
+            cache.client().delete("item:7")  # a fill comes only where nothing is
             gate.release_first()
             assert wire.read_reply() == b"$9\r\npayload 7\r\n"
             wait_until(lambda: cache.client().get("item:7") == b"payload 7", PATIENCE, "the fill")
