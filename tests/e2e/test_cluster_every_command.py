@@ -53,8 +53,8 @@ def test_every_command_answers_as_one_redis_does(follow, cluster, twin, items, t
             continue
         for _ in range(2):
             for node in cluster.primaries:
-                node.client().flushall()
-                node.client().execute_command("FUNCTION", "FLUSH")
+                with node.client() as client:
+                    client.pipeline(transaction=False).flushall().execute_command("FUNCTION", "FLUSH").execute()
             single.refill(home, twin)
             first = maker.words(name, arguments)
             pipelined = maker.random.random() < 0.5

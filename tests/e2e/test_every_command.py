@@ -179,20 +179,28 @@ def is_refused_by_redis_alone(table, version, words, got, wanted):
 
 def content(server):
     """Every database's keys with their serialised values, and whether they expire."""
-    client = server.client()
-    return {key: (client.dump(key) if client.type(key) != b"set" else client.smembers(key),
-                  client.ttl(key) >= 0) for key in client.keys("*")}
+    with server.client() as client:
+        keys = client.keys("*")
+        pipe = client.pipeline(transaction=False)
+        for key in keys:
+            pipe.type(key)
+        kinds = pipe.execute()
+        for key, kind in zip(keys, kinds):
+            (pipe.smembers if kind == b"set" else pipe.dump)(key)
+            pipe.ttl(key)
+        found = pipe.execute()
+    return {key: (value, ttl >= 0) for key, value, ttl in zip(keys, found[::2], found[1::2])}
 
 
 def refill(*sides):
     for server in sides:
-        client = server.client()
-        pipe = client.pipeline(transaction=False)
-        pipe.flushall()
-        pipe.execute_command("FUNCTION", "FLUSH")
-        for words in DATA:
-            pipe.execute_command(*words)
-        pipe.execute()
+        with server.client() as client:
+            pipe = client.pipeline(transaction=False)
+            pipe.flushall()
+            pipe.execute_command("FUNCTION", "FLUSH")
+            for words in DATA:
+                pipe.execute_command(*words)
+            pipe.execute()
 
 
 def both(pipelined, ours, theirs, words):
