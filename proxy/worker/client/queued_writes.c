@@ -8,7 +8,8 @@
  * long: a few hundred keys, so that own_connections bounds them all. */
 enum {
     WRITTEN_BYTES = 8 * 1024,
-    REMEMBERED_BYTES = 1024 * 1024 /* with those: they take the client's memory alone */
+    REMEMBERED_BYTES = 1024 * 1024, /* with those: they take the client's memory alone */
+    DELETED_BYTES = 64 * 1024
 };
 
 struct written {
@@ -81,6 +82,26 @@ bool queued_writes_next(struct span *rest, struct queued_write *write)
     rest->at += sizeof head + head.length;
     rest->length -= sizeof head + head.length;
     return true;
+}
+
+void queued_writes_delete(struct client *client, struct span key)
+{
+    struct pinned *pinned = &client->pinned;
+    size_t room = sizeof key.length + key.length;
+    if (guard_match(serving_config(client->serving), key) == NOT_GUARDED || pinned->clears)
+        return;
+    pinned->clears = buffer_length(&pinned->deleted) + room > DELETED_BYTES;
+    if (pinned->clears)
+        return;
+    buffer_append(&pinned->deleted, (const char *)&key.length, sizeof key.length);
+    buffer_append(&pinned->deleted, key.at, key.length);
+}
+
+void queued_writes_remake(struct client *client, struct span key)
+{
+    if (buffer_length(&client->pinned.deleted) &&
+        guard_match(serving_config(client->serving), key) != NOT_GUARDED)
+        client->pinned.remakes = true;
 }
 
 void hints_give_back(struct client *client, size_t places)

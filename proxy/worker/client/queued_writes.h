@@ -35,6 +35,13 @@ bool queued_writes_next(struct span *rest, struct queued_write *write);
 /* Puts one that was taken back, behind all others. */
 void queued_writes_put(struct client *client, const struct queued_write *write);
 
+/* One deletes this key, if it is guarded. Of more keys than are remembered the keeper takes all for
+ * deleted. */
+void queued_writes_delete(struct client *client, struct span key);
+
+/* One makes it, perhaps behind such a deletion. */
+void queued_writes_remake(struct client *client, struct span key);
+
 /* A transaction is over, or about to begin: what is left of the one before is forgotten, and no
  * write of it is under way. */
 void queued_forget(struct client *client);

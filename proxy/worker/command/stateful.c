@@ -8,7 +8,6 @@
  */
 #include "worker/command/stateful.h"
 
-#include "guard/guard.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/command/keys/clearing.h"
@@ -219,37 +218,14 @@ static bool alters_by_exec(const struct request *request)
              span_is_word(request->arguments[1], "GETNAME"));
 }
 
-enum { DELETED_BYTES = 64 * 1024 };
-
-/* Of more keys than are remembered the keeper takes all for deleted. */
-static void note_deleted(struct client *client, struct span key)
-{
-    struct pinned *pinned = &client->pinned;
-    size_t room = sizeof key.length + key.length;
-    if (guard_match(serving_config(client->serving), key) == NOT_GUARDED || pinned->clears)
-        return;
-    pinned->clears = buffer_length(&pinned->deleted) + room > DELETED_BYTES;
-    if (pinned->clears)
-        return;
-    buffer_append(&pinned->deleted, (const char *)&key.length, sizeof key.length);
-    buffer_append(&pinned->deleted, key.at, key.length);
-}
-
-static void note_written(struct client *client, struct span key)
-{
-    if (buffer_length(&client->pinned.deleted) &&
-        guard_match(serving_config(client->serving), key) != NOT_GUARDED)
-        client->pinned.remakes = true;
-}
-
 static void note_all(struct client *client, const struct request *request)
 {
     const struct named named = named_by(request);
     size_t source = vanishing_source(request);
     for (size_t i = 0; i < named.count; i += named.step)
-        (named.deleted ? note_deleted : note_written)(client, named.keys[i]);
+        (named.deleted ? queued_writes_delete : queued_writes_remake)(client, named.keys[i]);
     if (source)
-        note_deleted(client, request->arguments[source]);
+        queued_writes_delete(client, request->arguments[source]);
 }
 
 /* A write is a hint once EXEC has done it (queued_writes.h). */

@@ -52,13 +52,12 @@ static struct key key_of(const struct lookup *lookup)
     return key_make(lookup->keyspace, lookup->key);
 }
 
-/* The text is of a guarded key. */
-static struct key key_by_text(const struct serving *serving, struct span text)
+struct key write_key_by_text(const struct serving *serving, struct span text)
 {
     return key_make(guard_match(serving_config(serving), text), text);
 }
 
-static void tell_keeper(const struct lookup *lookup, bool done)
+void write_tell_keeper(const struct lookup *lookup, bool done)
 {
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
@@ -118,7 +117,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
         if (!lookup->deleted)
             places += override_places(lookup->key.length);
         if (done && !serving->ending)
-            tell_keeper(lookup, true);
+            write_tell_keeper(lookup, true);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
     }
@@ -212,15 +211,14 @@ static void make_room(struct reply_slot *slot, const struct buffer *found)
         out_of_memory();
 }
 
-/* Of a key whose write has begun; the slot has room for it. */
-static void note_begun(struct reply_slot *slot, struct key key, bool deleted)
+void write_note_begun(struct reply_slot *slot, struct key key, bool deleted)
 {
     struct lookup *lookup = &slot->lookups[slot->lookup_count];
     reply_slot_add_lookups(slot, &key.text, 1);
     lookup->keyspace = key.keyspace;
     lookup->deleted = deleted;
     if (watch_has(slot->serving->watch, key))
-        tell_keeper(lookup, false);
+        write_tell_keeper(lookup, false);
 }
 
 /* Before the command goes to the cache. A key that was found may be of no keyspace any more. */
@@ -235,7 +233,7 @@ void write_note_some(struct reply_slot *slot, const struct span *keys, size_t co
         bool deletes = is_of(slot, DELETES);
         if (!deletes)
             overrides_begin_write(&serving->overrides, key);
-        note_begun(slot, key, deletes);
+        write_note_begun(slot, key, deletes);
     }
 }
 
@@ -258,7 +256,7 @@ static void note_renamed(struct reply_slot *slot, struct buffer *found, struct s
     make_room(slot, found);
     write_note_some(slot, found_spans(found), made);
     if (found_count(found) > made)
-        note_begun(slot, key_by_text(slot->serving, source), true);
+        write_note_begun(slot, write_key_by_text(slot->serving, source), true);
 }
 
 struct reply_slot *write_open(struct client *client)
@@ -295,7 +293,7 @@ static void begin_admission(struct serving *serving, const struct named *named,
 {
     size_t next = 0;
     for (size_t i = 0; i < named->count; i++) {
-        struct key key = key_by_text(serving, named->keys[i]);
+        struct key key = write_key_by_text(serving, named->keys[i]);
         are_new[i] = is_new(serving, key);
         if (next == found_count(found) || found_spans(found)[next].at != named->keys[i].at)
             continue;
@@ -316,7 +314,8 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
         if (found_count(&found))
             make_room(slot, &found);
         for (size_t i = 0; i < found_count(&found); i++)
-            note_begun(slot, key_by_text(client->serving, found_spans(&found)[i]), false);
+            write_note_begun(slot, write_key_by_text(client->serving, found_spans(&found)[i]),
+                             false);
     }
     buffer_finish(&found);
     return slot;
@@ -337,6 +336,11 @@ const struct reply_slot_kind *write_kind_of(const struct client *client,
     bool deletes = request->command->kind == COMMAND_DELETE;
     return &kinds[DELETES * deletes + READS * reads]
                  [write_proof(request->command, request->arguments, request->count)];
+}
+
+const struct reply_slot_kind *write_kind_of_exec(const struct client *client)
+{
+    return &kinds[READS * client->pinned.tells][PROOF_NOT_NIL];
 }
 
 /* ---- and at once ---- */
@@ -391,84 +395,4 @@ int write_dispatch(struct client *client, const struct request *request)
     }
     buffer_finish(&found);
     return status;
-}
-
-/* ---- a transaction ---- */
-
-/* Which keys the keeper is at work for is asked now: whoever reads a row from here on reads what
- * was changed before EXEC. */
-static void find_deleted(const struct serving *serving, struct span keys, struct buffer *found)
-{
-    const char *end = keys.at + keys.length;
-    struct span key;
-    for (const char *at = keys.at; at < end; at = key.at + key.length) {
-        memcpy(&key.length, at, sizeof key.length);
-        key.at = at + sizeof key.length;
-        const struct named named = {.keys = &key, .count = 1, .step = 1, .deleted = true};
-        write_find_some(serving, &named, 0, 1, LACKED, found);
-    }
-}
-
-/* Those that are written have begun. */
-static void note_executed(struct client *client, struct reply_slot *slot,
-                          const struct buffer *deleted)
-{
-    struct span written = buffer_span(&client->pinned.written), rest = written;
-    size_t count = found_count(deleted), bytes = written.length;
-    struct queued_write write;
-    while (queued_writes_next(&rest, &write))
-        count++;
-    for (size_t i = 0; i < found_count(deleted); i++)
-        bytes += found_spans(deleted)[i].length;
-    if (!count)
-        return;
-    if (!reply_slot_try_lookup_room(slot, count, bytes))
-        out_of_memory();
-    for (size_t i = 0; i < found_count(deleted); i++)
-        note_begun(slot, key_by_text(slot->serving, found_spans(deleted)[i]), true);
-    while (queued_writes_next(&written, &write))
-        note_begun(slot, write.key, false);
-    struct buffer all = queued_writes_take(client);
-    buffer_finish(&all);
-}
-
-static void execute(struct client *client, const struct request *request,
-                    const struct buffer *deleted)
-{
-    const struct reply_slot_kind *kind = &kinds[READS * client->pinned.tells][PROOF_NOT_NIL];
-    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
-    note_executed(client, slot, deleted);
-    request_to_cache(request, client, slot, 0);
-    reply_slot_answered(slot);
-    if (found_count(deleted))
-        client_settle(client);
-}
-
-/* What is held back itself cannot tell what has become of its writes: they count as done. */
-static void execute_behind_fills(struct client *client, const struct request *request)
-{
-    struct reply_slot *slot = clearing_dispatch(client, request);
-    struct buffer all = queued_writes_take(client);
-    struct span rest = buffer_span(&all);
-    struct queued_write write;
-    while (queued_writes_next(&rest, &write)) {
-        const struct lookup lookup = {
-            .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
-        tell_keeper(&lookup, true);
-    }
-    buffer_finish(&all);
-}
-
-/* A deletion behind fills would take what the transaction itself has made since, and whether it has
- * the replies in EXEC's do not tell. So such a one waits for the fills instead. */
-void write_execute(struct client *client, const struct request *request)
-{
-    const struct pinned *pinned = &client->pinned;
-    struct buffer deleted = {0};
-    find_deleted(client->serving, buffer_span(&pinned->deleted), &deleted);
-    if (pinned->clears || (found_count(&deleted) && pinned->remakes))
-        execute_behind_fills(client, request);
-    else
-        execute(client, request, &deleted);
-    buffer_finish(&deleted);
 }

@@ -1,4 +1,4 @@
-/* What write.c and write_pieces.c share. */
+/* What write.c, write_pieces.c and write_execute.c share. */
 #ifndef NESTGUARD_WRITE_INTERNAL_H
 #define NESTGUARD_WRITE_INTERNAL_H
 
@@ -24,6 +24,18 @@ static inline struct range write_next_piece(size_t first, size_t count, size_t s
 /* That the request's slot has. */
 const struct reply_slot_kind *write_kind_of(const struct client *client,
                                             const struct request *request);
+
+/* That EXEC's slot has. */
+const struct reply_slot_kind *write_kind_of_exec(const struct client *client);
+
+/* The text is of a guarded key. */
+struct key write_key_by_text(const struct serving *serving, struct span text);
+
+/* Of a key whose write has begun, or which is deleted; the slot has room for it. */
+void write_note_begun(struct reply_slot *slot, struct key key, bool deleted);
+
+/* The write of such a one is on its way, or done. Its slot waits for the answer. */
+void write_tell_keeper(const struct lookup *lookup, bool done);
 
 /* Memory for the lookups of what was found. False: there is none. */
 bool write_try_room(struct reply_slot *slot, const struct buffer *found);
