@@ -106,6 +106,19 @@ def test_a_wait_in_vain_admits_nothing(guard):
     assert not is_admitted(guard, "item:778")
 
 
+def test_what_exec_was_refused_admits_nothing(guard, cache):
+    cache.client().rpush("list", "v")
+    with guard.wire() as wire:
+        for words in (["MULTI"], ["SET", "item:780", "v", "XX"], ["SET", "item:781", "v"], ["UNWATCH"],
+                      ["EVAL", "return {err='OOM no'}", 1, "item:782"], ["SET", "item:783", "v", "NX"],
+                      ["RENAME", "none", "item:784"], ["RENAME", "list", "item:785"], ["INCR", "item:781"]):
+            assert wire.ask(*words) in (b"+OK\r\n", b"+QUEUED\r\n")
+        reply = wire.ask("EXEC")
+    assert reply.startswith(b"*8\r\n$-1\r\n+OK\r\n+OK\r\n-"), reply
+    admitted = [n for n in range(780, 786) if is_admitted(guard, f"item:{n}")]
+    assert admitted == [781, 783, 785], reply
+
+
 LARGE = "x" * 2_000_000
 
 

@@ -103,13 +103,14 @@ struct pinned {
     enum wait_end wait_end;
     struct reply_slot *wait_fence;
     struct reply_slot *multi; /* of the last MULTI, until its reply */
-    unsigned queued;          /* commands since */
+    unsigned queued;          /* commands since, as the cache counts them if none is refused */
     bool tells;               /* one of them tells of rows */
     bool clears;              /* one deletes all keys, or they many */
     struct buffer deleted;    /* else keys that they do, each with its length before it */
     bool remakes;             /* guarded keys are written after these, and may be the same */
     struct buffer written;    /* keys that they make (queued_writes.h) */
     size_t begun;             /* bytes of it, of those whose write has begun */
+    bool forgets;             /* they make more than are in it */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
     uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */

@@ -13,7 +13,8 @@ enum {
 };
 
 struct written {
-    size_t length;
+    size_t length, command;
+    enum command_proof proof;
     int keyspace; /* its number when the write began, which is to end by the same */
     bool begun;
 };
@@ -24,6 +25,8 @@ void queued_writes_put(struct client *client, const struct queued_write *write)
     size_t before = buffer_length(written);
     struct written head = {0}; /* no byte of it is left open */
     head.length = write->key.text.length;
+    head.command = write->command;
+    head.proof = write->proof;
     head.keyspace = write->key.keyspace;
     head.begun = write->begun;
     buffer_append(written, (const char *)&head, sizeof head);
@@ -40,23 +43,36 @@ struct buffer queued_writes_take(struct client *client)
     return written;
 }
 
-static void note(struct client *client, struct key key)
+static struct queued_write last_one(const struct client *client, enum command_proof proof)
 {
-    overrides_begin_write(&client->serving->overrides, key);
-    queued_writes_put(client, &(struct queued_write){.key = key, .begun = true});
+    return (struct queued_write){.command = client->pinned.queued - 1, .proof = proof};
 }
 
-void queued_writes_remember(struct client *client, struct span key)
+void queued_writes_remember(struct client *client, enum command_proof proof, struct span key)
 {
+    struct pinned *pinned = &client->pinned;
     size_t room = sizeof(struct written) + key.length;
     int keyspace = guard_match(serving_config(client->serving), key);
-    if (keyspace != NOT_GUARDED &&
-        buffer_length(&client->pinned.written) + room <= REMEMBERED_BYTES)
-        queued_writes_put(client, &(struct queued_write){.key = key_make(keyspace, key)});
+    if (keyspace == NOT_GUARDED)
+        return;
+    struct queued_write write = last_one(client, proof);
+    write.key = key_make(keyspace, key);
+    if (buffer_length(&pinned->written) + room <= REMEMBERED_BYTES)
+        queued_writes_put(client, &write);
+    else
+        pinned->forgets = true;
 }
 
-bool queued_writes_note(struct client *client, const struct span *keys, size_t count)
+size_t queued_writes_elements(const struct client *client)
 {
+    return client->pinned.forgets ? 0 : client->pinned.queued;
+}
+
+bool queued_writes_note(struct client *client, enum command_proof proof, const struct span *keys,
+                        size_t count)
+{
+    struct queued_write write = last_one(client, proof);
+    write.begun = true;
     const struct config *config = serving_config(client->serving);
     size_t bytes = client->pinned.begun;
     for (size_t i = 0; i < count; i++)
@@ -65,8 +81,11 @@ bool queued_writes_note(struct client *client, const struct span *keys, size_t c
         return false;
     for (size_t i = 0; i < count; i++) {
         int keyspace = guard_match(config, keys[i]);
-        if (keyspace != NOT_GUARDED)
-            note(client, key_make(keyspace, keys[i]));
+        if (keyspace == NOT_GUARDED)
+            continue;
+        write.key = key_make(keyspace, keys[i]);
+        overrides_begin_write(&client->serving->overrides, write.key);
+        queued_writes_put(client, &write);
     }
     return true;
 }
@@ -78,6 +97,8 @@ bool queued_writes_next(struct span *rest, struct queued_write *write)
         return false;
     memcpy(&head, rest->at, sizeof head);
     write->key = key_make(head.keyspace, (struct span){rest->at + sizeof head, head.length});
+    write->command = head.command;
+    write->proof = head.proof;
     write->begun = head.begun;
     rest->at += sizeof head + head.length;
     rest->length -= sizeof head + head.length;
@@ -131,7 +152,7 @@ void queued_forget(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     pinned->queued = 0;
-    pinned->tells = pinned->clears = pinned->remakes = false;
+    pinned->tells = pinned->clears = pinned->remakes = pinned->forgets = false;
     buffer_finish(&pinned->deleted);
     queued_writes_forget(client);
 }

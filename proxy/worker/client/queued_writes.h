@@ -1,7 +1,8 @@
 /* Keys that the writes in a transaction are to make. Queued is not done: until EXEC the worker
  * alone counts each as being written, and what becomes of that EXEC's reply says.
  *
- *   MULTI ─▶ SET ─▶ noted ─┬─ EXEC ──▶ its slot's keys: hints when it was executed, else nothing
+ *   MULTI ─▶ SET ─▶ noted ─┬─ EXEC ──▶ its slot's keys: hints where the element of EXEC's reply that
+ *                          │           is of this command says so, else nothing
  *                          └─ DISCARD, RESET, or the client goes ──▶ nothing is left of them
  *
  * A transaction may be open for longer than what admits a key lasts. So those that need no hint
@@ -11,20 +12,27 @@
 #define NESTGUARD_QUEUED_WRITES_H
 
 #include "guard/key.h"
+#include "resp/command.h"
 #include "worker/client/client.h"
 
-/* Begins a write of each of these keys, the guarded among them, and notes that with the client,
- * whose share of hints they are in. False: they would be too many for one transaction, and nothing
- * was done. */
-bool queued_writes_note(struct client *client, const struct span *keys, size_t count);
+/* Begins a write of each of these keys of the last command, the guarded among them, and notes that
+ * with the client, whose share of hints they are in. False: they would be too many for one
+ * transaction, and nothing was done. */
+bool queued_writes_note(struct client *client, enum command_proof proof, const struct span *keys,
+                        size_t count);
 
 /* Remembers the guarded among the others, whose write has not begun, as far as there is room. */
-void queued_writes_remember(struct client *client, struct span key);
+void queued_writes_remember(struct client *client, enum command_proof proof, struct span key);
 
 struct queued_write {
     struct key key;
+    size_t command; /* which of those queued, from 0 on */
+    enum command_proof proof;
     bool begun;
 };
+
+/* As many elements as EXEC's reply must have to be judged by them; 0: it cannot be. */
+size_t queued_writes_elements(const struct client *client);
 
 /* All of them, which are the caller's from now on. */
 struct buffer queued_writes_take(struct client *client);

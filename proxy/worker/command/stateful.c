@@ -254,7 +254,6 @@ static void queue(struct client *client, const struct request *request)
     const struct command *command = request->command;
     bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE ||
                   command->kind == COMMAND_ADMIT || vanishing_has(request);
-    client->pinned.queued++;
     client->pinned.clears |= vanishing_has_all(request);
     if (alters_by_exec(request))
         refuse_in_multi(client, REFUSED_STATE);
@@ -453,14 +452,23 @@ static bool bypasses(const struct client *client, const struct request *request)
     return states & (PINNED_MONITOR | PINNED_OTHER_DB);
 }
 
+/* Redis runs these at once, or refuses them without giving the transaction up. */
+static bool is_queued(const struct request *request, bool stateful)
+{
+    enum command_effect effect = request->command->effect;
+    return !stateful || (effect != EFFECT_MULTI && effect != EFFECT_EXEC && effect != EFFECT_WATCH);
+}
+
 bool stateful_pinned(struct client *client, const struct request *request)
 {
     unsigned states = client->pinned.states;
     bool stateful = command_is_stateful(request->command, request->arguments, request->count);
     if (ends_all(request))
         return false;
-    if (states & PINNED_MULTI)
+    if (states & PINNED_MULTI) {
+        client->pinned.queued += is_queued(request, stateful);
         note_rows(client, request, stateful);
+    }
     if (states & PINNED_MULTI && (!stateful || request->command->effect >= EFFECT_SUBSCRIBE)) {
         queue(client, request);
         return true;

@@ -23,11 +23,15 @@ struct lookup {
     union {
         struct lookup *next; /* in replies->to_load */
         size_t answer;       /* where its part of the reply is, once it has one: lookup_answer() */
+        size_t command;      /* of EXEC: which of those queued it is of */
     };
     struct span key; /* in the slot's memory */
-    unsigned answer_length;
-    int keyspace; /* or NOT_GUARDED */
-    bool rejected;
+    union {
+        unsigned answer_length;
+        unsigned proof; /* of EXEC: command_proof */
+    };
+    int keyspace;  /* or NOT_GUARDED */
+    bool rejected; /* of EXEC: by the cache */
     bool shadowed; /* it would have been, but for shadow mode */
     bool deleted;  /* of a command that makes keys: this one goes */
 };
@@ -87,7 +91,7 @@ struct reply_slot {
     struct reply_slot
         *whole;        /* whose kind gets the reply, for this is a part of its command; NULL */
     union {            /* of such a whole */
-        size_t joined; /* what its kind counts */
+        size_t joined; /* what its kind counts, also of others */
         struct piecemeal *pieces; /* what is left to be asked; NULL */
     };
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */

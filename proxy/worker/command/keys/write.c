@@ -11,7 +11,8 @@
  * write leaves what filter and entries say, as if it had not been sent; an entry that was there
  * before stands. Two clients may write one key: each write under way is counted, and the entry of
  * the one that was done is no other's to take back. When the connection is lost before the reply,
- * the write may have happened: it counts as done. Of a client that has gone, too.
+ * the write may have happened: it counts as done. Of a client that has gone, too. Of those in a
+ * transaction each is judged by its own element of EXEC's reply.
  */
 #include "worker/command/keys/write.h"
 
@@ -34,8 +35,9 @@
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
                              "(max_hints), try again later";
 
-/* READS: what a doubted server is not asked. QUEUED: of which EXEC says what becomes of it. */
-enum { PROOFS = PROOF_NEVER + 1, DELETES = 1, READS = 2, QUEUED = 4 };
+/* PROOF_EACH: EXEC's. READS: what a doubted server is not asked. QUEUED: of which EXEC says what
+ * becomes of it. */
+enum { PROOF_EACH = PROOF_NEVER + 1, PROOFS, DELETES = 1, READS = 2, QUEUED = 4 };
 
 /* Of writes and of deletions, one for each proof. */
 static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS];
@@ -43,6 +45,11 @@ static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS];
 static bool is_of(const struct reply_slot *slot, unsigned part)
 {
     return (slot->kind - kinds[0]) / PROOFS & part;
+}
+
+static unsigned proof_of(const struct reply_slot_kind *kind)
+{
+    return (unsigned)((kind - kinds[0]) % PROOFS);
 }
 
 /* ---- what it leads to ---- */
@@ -99,12 +106,10 @@ void write_returned(struct serving *serving, const struct write_request *request
 
 /* What a refused write has taken of its client's share goes back. One that is queued has left that
  * to EXEC; if it was done instead of being queued, what goes back there was its own. */
-static void settle_places(struct reply_slot *slot, size_t places, bool done)
+static void settle_places(struct reply_slot *slot, size_t places)
 {
-    bool is_queued = is_of(slot, QUEUED);
-    if (!slot->replies || done != is_queued)
-        return;
-    (is_queued ? write_grant : hints_give_back)(client_of(slot->replies), places);
+    if (slot->replies && places)
+        (is_of(slot, QUEUED) ? write_grant : hints_give_back)(client_of(slot->replies), places);
 }
 
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
@@ -114,14 +119,15 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
     size_t places = 0;
     for (size_t i = range.first; i < range.end; i++) {
         const struct lookup *lookup = &slot->lookups[i];
-        if (!lookup->deleted)
+        bool is_done = done && !lookup->rejected;
+        if (!lookup->deleted && is_done == is_of(slot, QUEUED))
             places += override_places(lookup->key.length);
-        if (done && !serving->ending)
+        if (is_done && !serving->ending)
             write_tell_keeper(lookup, true);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
     }
-    settle_places(slot, places, done);
+    settle_places(slot, places);
 }
 
 struct conclusion {
@@ -161,7 +167,15 @@ static bool is_done(const struct reply_slot *slot, struct span reply)
 {
     if (is_of(slot, DELETES | QUEUED) && span_is(reply, "+QUEUED\r\n"))
         return false;
-    return write_is_done((enum command_proof)((slot->kind - kinds[0]) % PROOFS), reply);
+    unsigned proof = proof_of(slot->kind);
+    return write_is_done(proof == PROOF_EACH ? PROOF_NOT_NIL : proof, reply);
+}
+
+static void conclude_by(struct reply_slot *slot, struct span reply)
+{
+    if (proof_of(slot->kind) == PROOF_EACH)
+        write_reject_each(slot, reply);
+    write_conclude(slot, is_done(slot, reply));
 }
 
 /* The reply must not leave before the keeper has done its part: it waits in the slot. */
@@ -170,7 +184,7 @@ static void write_reply(struct reply_slot *slot, unsigned index, struct span rep
     (void)index;
     reply_slot_append(slot, &slot->reply, reply);
     if (slot->lookup_count)
-        write_conclude(slot, is_done(slot, reply));
+        conclude_by(slot, reply);
 }
 
 static void write_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -182,7 +196,10 @@ static void write_failure(struct reply_slot *slot, unsigned index, const char *w
 
 static void write_unheard(struct reply_slot *slot, struct span reply)
 {
-    write_conclude(slot, !reply.length || is_done(slot, reply));
+    if (reply.length)
+        conclude_by(slot, reply);
+    else
+        write_conclude(slot, true);
 }
 
 #define KIND(reads)                                                                                \
@@ -190,7 +207,7 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
         .on_cache = write_reply, .on_cache_failure = write_failure, .on_unheard = write_unheard,   \
         .reads_row = (reads), .may_write = (reads)                                                 \
     }
-#define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads), KIND(reads)
+#define KINDS(reads) KIND(reads), KIND(reads), KIND(reads), KIND(reads), KIND(reads), KIND(reads)
 static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS] = {
     {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)},
     {KINDS(false)}, {KINDS(false)}, {KINDS(true)}, {KINDS(true)}};
@@ -340,7 +357,7 @@ const struct reply_slot_kind *write_kind_of(const struct client *client,
 
 const struct reply_slot_kind *write_kind_of_exec(const struct client *client)
 {
-    return &kinds[READS * client->pinned.tells][PROOF_NOT_NIL];
+    return &kinds[READS * client->pinned.tells][PROOF_EACH];
 }
 
 /* ---- and at once ---- */
@@ -351,16 +368,17 @@ static const struct reply_slot_kind *kind_in_multi(struct client *client,
                                                    const struct named *named,
                                                    const struct buffer *found)
 {
-    if (!(client->pinned.states & PINNED_MULTI) || (kind - kinds[0]) % PROOFS == PROOF_NEVER)
+    unsigned proof = proof_of(kind);
+    if (!(client->pinned.states & PINNED_MULTI) || proof == PROOF_NEVER)
         return kind;
-    bool is_noted = queued_writes_note(client, found_spans(found), found_count(found));
+    bool is_noted = queued_writes_note(client, proof, found_spans(found), found_count(found));
     size_t next = 0;
     for (size_t i = 0; i < named->count; i += named->step) {
         bool is_found =
             next < found_count(found) && found_spans(found)[next].at == named->keys[i].at;
         next += is_found;
         if (!is_found || !is_noted)
-            queued_writes_remember(client, named->keys[i]);
+            queued_writes_remember(client, proof, named->keys[i]);
     }
     return is_noted && found_count(found) ? kind + QUEUED * PROOFS : kind;
 }

@@ -5,6 +5,7 @@
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_internal.h"
+#include "worker/command/keys/write_proof.h"
 #include "worker/upstream/pool.h"
 
 #include <string.h>
@@ -40,8 +41,12 @@ static void note_executed(struct client *client, struct reply_slot *slot,
         out_of_memory();
     for (size_t i = 0; i < found_count(deleted); i++)
         write_note_begun(slot, write_key_by_text(slot->serving, found_spans(deleted)[i]), true);
-    while (queued_writes_next(&written, &write))
+    while (queued_writes_next(&written, &write)) {
+        struct lookup *lookup = &slot->lookups[slot->lookup_count];
         write_note_begun(slot, write.key, false);
+        lookup->command = write.command;
+        lookup->proof = write.proof;
+    }
     struct buffer all = queued_writes_take(client);
     buffer_finish(&all);
 }
@@ -50,11 +55,31 @@ static void execute(struct client *client, const struct request *request,
                     const struct buffer *deleted)
 {
     struct reply_slot *slot = reply_slot_open(&client->replies, write_kind_of_exec(client));
+    slot->joined = queued_writes_elements(client);
     note_executed(client, slot, deleted);
     request_to_cache(request, client, slot, 0);
     reply_slot_answered(slot);
     if (found_count(deleted))
         client_settle(client);
+}
+
+/* Keys stand in the order of commands. A reply that is not of as many elements as commands were
+ * counted says nothing of a single one. */
+void write_reject_each(struct reply_slot *slot, struct span reply)
+{
+    const char *at, *end = reply.at + reply.length;
+    if (resp_array_open(reply, &at) != (int64_t)slot->joined)
+        return;
+    struct span element = {0};
+    size_t next = 0;
+    for (size_t i = 0; i < slot->lookup_count; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        if (lookup->deleted)
+            continue;
+        for (; next <= lookup->command && next < slot->joined; next++)
+            element = resp_array_next(&at, end);
+        lookup->rejected = element.length && !write_is_done(lookup->proof, element);
+    }
 }
 
 /* What is held back itself cannot tell what has become of its writes: they count as done. */

@@ -28,6 +28,9 @@ const struct reply_slot_kind *write_kind_of(const struct client *client,
 /* That EXEC's slot has. */
 const struct reply_slot_kind *write_kind_of_exec(const struct client *client);
 
+/* By its reply: which of the transaction's writes the cache has refused, though it was executed. */
+void write_reject_each(struct reply_slot *slot, struct span reply);
+
 /* The text is of a guarded key. */
 struct key write_key_by_text(const struct serving *serving, struct span text);
 

@@ -208,6 +208,77 @@ static void what_is_not_executed_leaves_no_hint(void **state)
     bench_finish(&bench);
 }
 
+/* Commands in a transaction, what EXEC is told, and which keys are hints then. */
+struct executed {
+    const char *commands, *reply, *hints;
+};
+
+static void must_judge(const struct executed *executed)
+{
+    struct bench bench;
+    char hints[100], *rest = hints, *key;
+    bench_init(&bench, "");
+    type(bench.client, MULTI);
+    type(bench.client, executed->commands);
+    type(bench.client, EXEC);
+    size_t replies = bench.client->replies.commands;
+    if (!hints_of(bench.client))
+        fail_msg("%s", executed->commands);
+    cache_says(own(&bench), OK);
+    for (size_t i = 2; i < replies; i++)
+        cache_says(own(&bench), QUEUED);
+    cache_says(own(&bench), executed->reply);
+    snprintf(hints, sizeof hints, "%s", executed->hints);
+    size_t hinted = 0;
+    for (; (key = strtok_r(rest, " ", &rest)); hinted++)
+        mailbox_return(&next_hint(bench.keeper, key)->message);
+    must_not_ask(bench.keeper);
+    hear_keeper(&bench);
+    assert_false(is_being_written(&bench));
+    assert_int_equal(hints_of(bench.client), hinted);
+    bench_finish(&bench);
+}
+
+static void a_write_that_exec_was_refused_leaves_no_hint(void **state)
+{
+    static const struct executed refused[] = {
+        {"SET item:new v\r\n", "*1\r\n-OOM no\r\n", ""},
+        {"SET item:new v\r\nPING\r\nSET item:two v\r\n", "*3\r\n-OOM no\r\n+PONG\r\n" OK,
+         "item:two"},
+        {"SET item:new v\r\nDEL x\r\nSET item:two v\r\n", "*3\r\n" OK ":0\r\n-NOPERM no\r\n",
+         "item:new"},
+        {"LRANGE l 0 1\r\nSET item:new v XX\r\n", "*2\r\n*2\r\n" OK OK NIL, ""},
+        {"ZADD item:new XX 1 a\r\n", "*1\r\n:0\r\n", ""},
+        {"MSET item:new v item:two v\r\n", "*1\r\n-OOM no\r\n", ""},
+        {"UNWATCH\r\nBLMOVE a b LEFT LEFT 1\r\nSET item:new v\r\n", "*3\r\n" OK NIL "-OOM no\r\n",
+         ""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        must_judge(&refused[i]);
+}
+
+static void a_key_that_exec_has_made_by_any_command_is_a_hint(void **state)
+{
+    static const struct executed done[] = {
+        {"SET item:new v XX\r\nSET item:new v\r\n", "*2\r\n" NIL OK, "item:new"},
+        {"SET item:new v\r\nINCR item:new\r\n", "*2\r\n" OK "-ERR no\r\n", "item:new"},
+        {"SET item:new v GET\r\n", "*1\r\n" NIL, "item:new"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof done / sizeof *done; i++)
+        must_judge(&done[i]);
+}
+
+/* It has other commands than were counted. */
+static void an_exec_that_is_not_understood_has_done_all(void **state)
+{
+    static const struct executed strange[] = {
+        {"SET item:new v\r\n", "*2\r\n-OOM no\r\n-OOM no\r\n", "item:new"},
+        {"SET item:new v\r\nPING\r\n", "*1\r\n-OOM no\r\n", "item:new"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+        must_judge(&strange[i]);
+}
+
 static void who_goes_before_exec_leaves_no_hint(void **state)
 {
     struct bench bench;
@@ -552,6 +623,9 @@ int main(void)
         cmocka_unit_test(a_write_inside_a_transaction_is_a_hint_once_it_is_executed),
         cmocka_unit_test(what_stands_behind_a_transaction_finds_what_that_is_to_write),
         cmocka_unit_test(what_is_not_executed_leaves_no_hint),
+        cmocka_unit_test(a_write_that_exec_was_refused_leaves_no_hint),
+        cmocka_unit_test(a_key_that_exec_has_made_by_any_command_is_a_hint),
+        cmocka_unit_test(an_exec_that_is_not_understood_has_done_all),
         cmocka_unit_test(who_goes_before_exec_leaves_no_hint),
         cmocka_unit_test(who_goes_behind_exec_leaves_a_hint),
         cmocka_unit_test(behind_a_refused_multi_writes_are_hints_by_themselves),
