@@ -329,6 +329,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
 static void init_clients(struct worker *worker, const struct worker_options *options)
 {
     worker->clients.serving = &worker->serving;
+    worker->serving.hosts = &worker->clients.hosts;
     worker->clients.total = options->client_total;
     worker->clients.memory = options->memory;
     worker->clients.last_id = (uint64_t)options->index << 40;

@@ -93,6 +93,26 @@ void host_leave(struct hosts *hosts, const struct serving *serving, struct host 
         forget(hosts, host);
 }
 
+void hosts_give_back(const struct serving *serving, uint64_t origin, size_t places)
+{
+    struct host *host = find(serving->hosts, origin);
+    if (!host)
+        return;
+    hint_share_return(&host->hints, places);
+    if (host->clients || host->hints.count)
+        return;
+    take_out(serving->hosts, host);
+    forget(serving->hosts, host);
+}
+
+void hosts_grant(const struct serving *serving, uint64_t origin, size_t places)
+{
+    struct host *host = find(serving->hosts, origin);
+    struct hint_room room = hosts_hint_room(serving);
+    if (host)
+        hint_share_overtake(&host->hints, &room, places);
+}
+
 void hosts_finish(struct hosts *hosts)
 {
     struct host *host;

@@ -24,9 +24,14 @@ struct hosts {
 };
 
 /* One more client is there, or one less. Without any, a host is remembered for as long as hints of
- * its clients count. */
+ * its clients count, or writes of theirs may still come to be hints. */
 struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint64_t origin);
 void host_leave(struct hosts *hosts, const struct serving *serving, struct host *host);
+
+/* Of the last places that clients of a host have taken for hints so many were not needed; or they
+ * are needed, though they were given back. The clients may have gone, and the host with them. */
+void hosts_give_back(const struct serving *serving, uint64_t origin, size_t places);
+void hosts_grant(const struct serving *serving, uint64_t origin, size_t places);
 
 /* No clients are left. */
 void hosts_finish(struct hosts *hosts);

@@ -159,6 +159,7 @@ void replies_abandon(struct replies *replies)
     while (slot) {
         struct reply_slot *next = slot->next;
         slot->replies = NULL;
+        slot->origin = replies->origin;
         if (slot->waiting)
             atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
         else

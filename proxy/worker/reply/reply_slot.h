@@ -95,6 +95,7 @@ struct reply_slot {
         struct piecemeal *pieces; /* what is left to be asked; NULL */
     };
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
+    uint64_t origin;   /* with `replies` NULL: of them */
 };
 
 /* Whether a client can ask for more replies, and why not.

@@ -25,6 +25,7 @@ void fake_clients_init(struct fake_clients *fake, const char *settings, mailbox_
     *fake = (struct fake_clients){.total = 0};
     fake_serving_init(&fake->serving, 1, settings, deliver, arg);
     fake->clients.serving = fake->serving.serving;
+    fake->serving.serving->hosts = &fake->clients.hosts;
     fake->clients.total = &fake->total;
     fake->serving.serving->pool =
         pool_create(fake->serving.serving, fake->serving.serving->route, NULL);
@@ -78,7 +79,8 @@ struct client *client_add(struct fake_clients *fake)
         clients->first->previous = client;
     clients->first = client;
     client->upstream = client_shared(client, false);
-    client->host = host_enter(&clients->hosts, client->serving, client->id);
+    client->replies.origin = client->id;
+    client->host = host_enter(&clients->hosts, client->serving, client->replies.origin);
     client_set_state(client, CLIENT_OPEN);
     return client;
 }

@@ -104,12 +104,17 @@ void write_returned(struct serving *serving, const struct write_request *request
     reply_slot_answered(request->slot);
 }
 
-/* What a refused write has taken of its client's share goes back. One that is queued has left that
- * to EXEC; if it was done instead of being queued, what goes back there was its own. */
-static void settle_places(struct reply_slot *slot, size_t places)
+/* One that is queued has left that to EXEC; if it was done instead of being queued, what goes back
+ * there was its own. */
+void write_settle_places(struct reply_slot *slot, size_t places)
 {
-    if (slot->replies && places)
-        (is_of(slot, QUEUED) ? write_grant : hints_give_back)(client_of(slot->replies), places);
+    bool is_queued = is_of(slot, QUEUED);
+    if (!places)
+        return;
+    if (slot->replies)
+        (is_queued ? write_grant : hints_give_back)(client_of(slot->replies), places);
+    else
+        (is_queued ? hosts_grant : hosts_give_back)(slot->serving, slot->origin, places);
 }
 
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
@@ -127,7 +132,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
     }
-    settle_places(slot, places);
+    write_settle_places(slot, places);
 }
 
 struct conclusion {

@@ -47,6 +47,9 @@ bool write_try_room(struct reply_slot *slot, const struct buffer *found);
  * no keyspace any more. */
 void write_note_some(struct reply_slot *slot, const struct span *keys, size_t count);
 
+/* What a refused write has taken of its client's share, and its host's, goes back. */
+void write_settle_places(struct reply_slot *slot, size_t places);
+
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
 void write_conclude(struct reply_slot *slot, bool done);
 

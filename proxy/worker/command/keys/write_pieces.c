@@ -107,6 +107,18 @@ static bool note_piece(struct large_write *large)
     return false;
 }
 
+/* It has places for what was found, and is not to be sent. */
+static void give_up(struct large_write *large)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    const struct span *found = found_spans(&large->found);
+    size_t places = 0;
+    for (size_t i = large->next; large->is_granted && i < found_count(&large->found); i++)
+        places += large->named.deleted ? 0 : override_places(found[i].length);
+    write_settle_places(slot, places);
+    write_conclude(slot, false);
+}
+
 /* Of a client that has gone nothing is sent any more, and what was noted is as if refused. */
 static bool go_on(struct piecemeal *piecemeal)
 {
@@ -115,7 +127,7 @@ static bool go_on(struct piecemeal *piecemeal)
     if (slot->replies && (large->is_granted ? note_piece(large) : find_piece(large)))
         return true;
     if (!slot->replies)
-        write_conclude(slot, false);
+        give_up(large);
     change_meant(large, 0);
     reply_slot_let_go(slot, piecemeal->bytes);
     buffer_finish(&large->found);

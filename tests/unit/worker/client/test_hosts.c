@@ -28,6 +28,7 @@ static int open_hosts(void **state)
 {
     (void)state;
     fake_clients_init(&clients, "max_hints: 100\n", NULL, NULL);
+    clients.clients.serving->hosts = &hosts;
     return 0;
 }
 
@@ -88,11 +89,31 @@ static void a_host_is_forgotten_when_its_hints_have_ended(void **state)
     assert_int_equal(hosts.all.count, 0);
 }
 
+/* Then nothing is left of it to be remembered. */
+static void a_host_without_clients_gets_its_places_back(void **state)
+{
+    (void)state;
+    struct host *host = enter(ONE);
+    take_hint(host);
+    take_hint(host);
+    leave(host);
+    hosts_give_back(clients.clients.serving, ONE, 1);
+    assert_int_equal(host->hints.count, 1);
+    hosts_grant(clients.clients.serving, ONE, 1);
+    assert_int_equal(host->hints.count, 2);
+    hosts_give_back(clients.clients.serving, ONE, 2);
+    assert_int_equal(hosts.all.count, 0);
+    hosts_give_back(clients.clients.serving, ONE, 1);
+    hosts_grant(clients.clients.serving, ONE, 1);
+    assert_int_equal(hosts.all.count, 0);
+}
+
 int main(void)
 {
 #define HOSTS_TEST(name) cmocka_unit_test_setup_teardown(name, open_hosts, close_hosts)
     const struct CMUnitTest tests[] = {HOSTS_TEST(clients_of_one_host_are_counted_together),
                                        HOSTS_TEST(who_comes_back_has_what_he_had),
-                                       HOSTS_TEST(a_host_is_forgotten_when_its_hints_have_ended)};
+                                       HOSTS_TEST(a_host_is_forgotten_when_its_hints_have_ended),
+                                       HOSTS_TEST(a_host_without_clients_gets_its_places_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,6 +238,24 @@ static void the_keepers_answer_may_outlive_the_client(void **state)
     bench_finish(&bench);
 }
 
+/* Refused, it leaves nothing: nor do others of its host lack a place for it. */
+static void of_a_client_that_has_gone_the_host_gets_its_places_back(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    const struct host *host = bench.client->host;
+    type(bench.client, SET_NEW);
+    client_close(bench.client);
+    must_reply(bench.client, "");
+    assert_int_equal(host->hints.count, 1);
+    cache_says(bench.shared, "-OOM no\r\n");
+    must_not_ask(bench.keeper);
+    assert_false(is_admitted(&bench, "item:new"));
+    assert_int_equal(host->hints.count, 0);
+    bench_finish(&bench);
+}
+
 /* ---- where keys stand ---- */
 
 static void must_hint(struct bench *bench, const char *command, const char *keys)
@@ -300,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_deletion_is_no_hint),
         cmocka_unit_test(a_lost_cache_is_an_error_when_the_keeper_has_come_back),
         cmocka_unit_test(the_keepers_answer_may_outlive_the_client),
+        cmocka_unit_test(of_a_client_that_has_gone_the_host_gets_its_places_back),
         cmocka_unit_test(each_key_that_a_command_makes_is_a_hint),
         cmocka_unit_test(a_key_behind_store_is_a_hint),
     };

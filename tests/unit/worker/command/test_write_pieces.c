@@ -207,6 +207,7 @@ static void whenever_a_client_goes_nothing_half_done_is_left(void **state)
         all_must_be_admitted(&bench, false);
         assert_int_equal(bench.serving->hints_meant, 0);
         assert_int_equal(bench.serving->piecemeal, 0);
+        assert_int_equal(client->host->hints.count, sent ? KEYS : 0);
     }
     assert_int_equal(COUNTED(&bench, ITEMS, hints) % KEYS, 0);
     assert_true(COUNTED(&bench, ITEMS, hints) > 0);
