@@ -126,6 +126,21 @@ class Gate:
                 sink.sendall(data)
 
 
+class Fronted:
+    """A server that tells its friends another port: that of a gate."""
+
+    def __init__(self, server, setting):
+        self.server, self.gate = server, Gate(server.port)
+        server.client().config_set(setting, self.gate.port)
+
+    def __enter__(self):
+        return self.gate
+
+    def __exit__(self, *_):
+        self.gate.release()
+        self.gate.close()
+
+
 def _shut(end):
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)

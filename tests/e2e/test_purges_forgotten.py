@@ -6,7 +6,7 @@ import redis
 from beside import redis_beside
 from clusters import Cluster
 from following import fill, follow, wait_followed, wait_purged
-from gate import Gate
+from gate import Fronted, Gate
 from sentinels import Fleet
 from servers import PATIENCE
 from waiting import wait_until
@@ -227,21 +227,6 @@ class TestOneServer:
         for _ in range(16):
             assert guard.redis().get("item:7") == b"payload 7"
         assert hits(guard) == before + 16
-
-
-class Fronted:
-    """A server that tells its friends another port: that of a gate."""
-
-    def __init__(self, server, setting):
-        self.server, self.gate = server, Gate(server.port)
-        server.client().config_set(setting, self.gate.port)
-
-    def __enter__(self):
-        return self.gate
-
-    def __exit__(self, *_):
-        self.gate.release()
-        self.gate.close()
 
 
 def test_a_replica_that_missed_a_deletion_is_not_asked_when_it_is_promoted(follow, items, database):
