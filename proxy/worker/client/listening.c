@@ -354,7 +354,8 @@ static struct upstream *elsewhere(struct client *client, struct upstream *upstre
     return post ? post->upstream : NULL;
 }
 
-static const struct upstream_owner owner = {.takes = takes, .lost = lost, .elsewhere = elsewhere};
+static const struct upstream_owner owner = {
+    .takes = takes, .lost = lost, .elsewhere = elsewhere, .only_hears = true};
 
 /* ---- its life ---- */
 

@@ -6,10 +6,10 @@
  *   client ─┬─ SSUBSCRIBE a, c ─▶ node 1 ─┐
  *           └─ SSUBSCRIBE b ───▶ node 2 ──┴─▶ messages ─▶ client
  *
- * When a slot moves, or a node is lost or none of the cluster any more, what was heard there is
- * subscribed to again, at the node that has it now. The client is not told: what was published in
- * between it has missed, as behind a lost connection. One that could not be had again for a minute,
- * or that is refused, closes the client's connection: nobody is deaf without knowing.
+ * When a slot moves, or a node is lost, silent or none of the cluster any more, what was heard
+ * there is subscribed to again, at the node that has it now. The client is not told: what was
+ * published in between it has missed, as behind a lost connection. One that could not be had again
+ * for a minute, or that is refused, closes the client's connection: nobody is deaf without knowing.
  *
  * They are none of those that tracking.h keeps: what a client asks goes over these, and each of
  * them may be its own (pinned.h) for a while.

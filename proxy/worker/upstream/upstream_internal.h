@@ -129,7 +129,7 @@ struct upstream {
 };
 
 /* Numbers of a connection's own questions while it is up. */
-enum { ASKED_ROLE, ASKED_STANDING, ASKED_BY_OWNER, ASKED_NO_MORE };
+enum { ASKED_ROLE, ASKED_STANDING, ASKED_BY_OWNER, ASKED_TO_ANSWER, ASKED_NO_MORE };
 
 static inline bool upstream_is_own(const struct upstream *upstream)
 {
@@ -234,6 +234,9 @@ static inline void upstream_forget_questions(struct upstream *upstream)
     upstream->asking_role = false;
     upstream->standing_asked = upstream->fresh = 0;
 }
+
+/* It is the answer to the connection's own PING, and not its owner's. */
+bool upstream_takes_pong(struct upstream *upstream, struct span frame);
 
 /* The answer to INFO replication. */
 void upstream_take_standing(struct upstream *upstream, struct span reply);

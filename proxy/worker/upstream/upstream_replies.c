@@ -217,7 +217,7 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
 {
     struct reply_slot *slot = upstream_next_slot(upstream);
     if (upstream_is_own(upstream))
-        return owner_takes(upstream, frame);
+        return !upstream_takes_pong(upstream, frame) && owner_takes(upstream, frame);
     if (frame.at[0] != '>')
         return false;
     if (slot && slot->replies)
@@ -437,6 +437,8 @@ void upstream_set_intake(struct upstream *upstream, enum intake intake)
 {
     bool was_reading = upstream_is_reading(upstream);
     upstream->intake = intake;
+    if (!was_reading) /* what has come meanwhile is read next */
+        upstream->heard = uv_now(&upstream->serving->loop);
     follow_intake(upstream, was_reading);
 }
 

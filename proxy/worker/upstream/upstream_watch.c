@@ -19,15 +19,46 @@ static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t 
            uv_now(&upstream->serving->loop) - since > patience;
 }
 
+static void ask(struct upstream *upstream, unsigned asked)
+{
+    upstream->asking_role = true;
+    upstream->role_asked = clock_ms();
+    upstream_push_command(upstream, NULL, asked, 0);
+}
+
 void upstream_ask_role(struct upstream *upstream)
 {
     if (upstream->asking_role)
         return;
-    upstream->asking_role = true;
-    upstream->role_asked = clock_ms();
-    upstream_push_command(upstream, NULL, 0, 0);
+    ask(upstream, ASKED_ROLE);
     greeting_write_role(&upstream->out);
     upstream_mark_dirty(upstream);
+}
+
+/* ---- whether anybody is there ---- */
+
+/* Of a node's role the map tells. What is heard meanwhile, or is due, says as much. */
+static void ask_to_answer(struct upstream *upstream)
+{
+    const struct span word = span_of("PING");
+    if (upstream->in_flight.count || !upstream_is_reading(upstream) ||
+        uv_now(&upstream->serving->loop) - upstream->heard <= ROLE_MS)
+        return;
+    ask(upstream, ASKED_TO_ANSWER);
+    resp_write_command(&upstream->out, &word, 1);
+    upstream_mark_dirty(upstream);
+}
+
+/* A status, an error or, as to who listens in RESP2, two words. No message has two. */
+bool upstream_takes_pong(struct upstream *upstream, struct span frame)
+{
+    const struct in_flight *first = in_flight_first(&upstream->in_flight);
+    bool is_pong = first && !first->slot && first->index == ASKED_TO_ANSWER &&
+                   upstream->state == UP &&
+                   (strchr("+-", frame.at[0]) || span_starts(frame, "*2\r\n"));
+    if (is_pong)
+        upstream->asking_role = false;
+    return is_pong;
 }
 
 /* ---- how far it is ---- */
@@ -66,6 +97,14 @@ uint64_t upstream_fresh(const struct upstream *upstream)
 
 /* ---- the role ---- */
 
+static void ask_what_is_due(struct upstream *upstream)
+{
+    if (!upstream_is_own(upstream))
+        upstream_ask_role(upstream);
+    else if (upstream->options.owner->only_hears)
+        ask_to_answer(upstream);
+}
+
 /* One shared connection finds it out, and all others are given up, too: also those whose clients
  * only wait for something. */
 static void check_role(struct upstream *upstream)
@@ -77,9 +116,8 @@ static void check_role(struct upstream *upstream)
     else if (upstream_is_own(upstream) && !upstream->options.node &&
              upstream->demotions != upstream->route->demotions)
         upstream_lose(upstream, "its server is no primary any more");
-    else if (!upstream_is_own(upstream) && upstream->state == UP &&
-             clock_ms() - upstream->role_asked > ROLE_MS)
-        upstream_ask_role(upstream);
+    else if (upstream->state == UP && clock_ms() - upstream->role_asked > ROLE_MS)
+        ask_what_is_due(upstream);
 }
 
 void upstream_moved(struct upstream *upstream)

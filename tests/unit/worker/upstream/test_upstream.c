@@ -386,6 +386,41 @@ static void the_owner_hears_of_the_loss_after_its_requests(void **state)
     must_come(""); /* it is told once */
 }
 
+/* One over which nothing is asked, and of which no request tells that it is dead. */
+static const struct upstream_owner hearer = {.takes = takes, .lost = lost, .only_hears = true};
+static const struct upstream_options hearing = {.owner = &hearer};
+
+static void watch_until_readable(struct upstream *upstream)
+{
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    char byte;
+    while (recv(cache, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && uv_hrtime() < until) {
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+        upstream_check_progress(upstream);
+    }
+}
+
+static void who_only_hears_knows_whether_anybody_is_there(void **state)
+{
+    static const char *const answers[] = {"*2\r\n$4\r\npong\r\n$0\r\n\r\n*3\r\n:1\r\n:2\r\n:3\r\n",
+                                          "*3\r\n:1\r\n:2\r\n:3\r\n+PONG\r\n"};
+    struct upstream *upstream = begin(&hearing);
+    (void)state;
+    greet_it();
+    for (size_t i = 0; i < 2; i++) {
+        watch_until_readable(upstream);
+        must_arrive("*1\r\n$4\r\nPING\r\n");
+        say(cache, answers[i]);
+        must_come("owner *3\r\n:1\r\n:2\r\n:3\r\n|");
+    }
+    uint64_t until = uv_hrtime() + UINT64_C(1000000) * PATIENCE_MS;
+    while (!heard[0] && uv_hrtime() < until) {
+        uv_run(&serving->loop, UV_RUN_NOWAIT);
+        upstream_check_progress(upstream);
+    }
+    assert_string_equal(heard, "lost|");
+}
+
 static void bytes_are_relayed_once_the_replies_before_are_there(void **state)
 {
     struct upstream *upstream = begin(&owned);
@@ -422,6 +457,7 @@ int main(void)
         UPSTREAM_TEST(nothing_is_written_while_it_is_held),
         UPSTREAM_TEST(what_the_owner_takes_answers_no_request),
         UPSTREAM_TEST(the_owner_hears_of_the_loss_after_its_requests),
+        UPSTREAM_TEST(who_only_hears_knows_whether_anybody_is_there),
         UPSTREAM_TEST(bytes_are_relayed_once_the_replies_before_are_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,84 @@
+"""A connection by which a client listens in a cluster, and that carries nothing any more while it stays
+open: as behind a firewall that has forgotten it."""
+import contextlib
+import socket
+
+import pytest
+
+from clusters import Cluster
+from following import follow  # a fixture
+from gate import Fronted
+from servers import PATIENCE
+from waiting import wait_until
+from wire import bulk, command
+
+CHANNEL = "news"
+
+
+@pytest.fixture
+def node():
+    cluster = Cluster(primaries=1, replicas=0).start()
+    yield cluster.nodes[0]
+    cluster.remove()
+
+
+@pytest.fixture
+def gate(node):
+    with Fronted(node, "cluster-announce-port") as gate:
+        yield gate
+
+
+@pytest.fixture
+def guard(follow, items, node, gate):
+    started = follow(items(), cache=f"redis-cluster://{node.address}", cache_timeout="1s")
+    yield started
+    assert started.stop() == 0
+
+
+def listen(guard, version, word):
+    wire = guard.wire()
+    if version == 3:
+        wire.ask("HELLO", 3)
+    wire.send(command(word, CHANNEL))
+    assert word.lower().encode() in wire.read_reply()
+    return wire
+
+
+def message(version, kind, text):
+    sign = b">" if version == 3 else b"*"
+    return sign + b"3\r\n" + bulk(f"{kind.lower()}message") + bulk(CHANNEL) + bulk(text)
+
+
+def hears(wire, node, kind, text):
+    """What it is told so long, it hears a moment later."""
+    node.ask(f"{kind}PUBLISH", CHANNEL, text)
+    wire.socket.settimeout(0.1)
+    with contextlib.suppress(socket.timeout):
+        return wire.read_reply()
+    return None
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("kind", ["", "S"])
+def test_who_has_gone_deaf_hears_again(guard, gate, node, kind, version):
+    with listen(guard, version, f"{kind}SUBSCRIBE") as wire:
+        gate.hold_answers(b"unheard")
+        node.ask(f"{kind}PUBLISH", CHANNEL, "unheard")
+        gate.wait_held()
+        gate.hold_no_more()
+        heard = wait_until(lambda: hears(wire, node, kind, "again"), PATIENCE, guard.log)
+        assert heard == message(version, kind, "again")
+
+
+def pings(node):
+    return node.client().info("commandstats").get("cmdstat_ping", {"calls": 0})["calls"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whoever_has_nothing_to_hear_is_told_nothing(guard, node, version):
+    with listen(guard, version, "SUBSCRIBE") as wire:
+        before = pings(node)
+        wait_until(lambda: pings(node) >= before + 2, PATIENCE, "pings")
+        assert node.ask("PUBLISH", CHANNEL, "first") == 1
+        assert wire.read_reply() == message(version, "", "first")
+        assert len([each for each in node.client().client_list() if each["sub"] == "1"]) == 1
