@@ -319,7 +319,8 @@ class TestState:
             assert [wire.read_reply() for _ in sent][3:] == [b"*2\r\n+OK\r\n:0\r\n", bulk("7")]
 
     def test_what_all_nodes_are_asked_for_is_refused_in_it(self, guard):
-        for words in (["DBSIZE"], ["SCRIPT", "LOAD", "return 1"], ["SCRIPT", "KILL"]):
+        for words in (["DBSIZE"], ["SCRIPT", "LOAD", "return 1"], ["SCRIPT", "KILL"],
+                      ["INFO"], ["CLUSTER", "INFO"]):
             with guard.wire() as wire:
                 assert wire.ask("MULTI") == b"+OK\r\n"
                 assert b"inside MULTI" in wire.ask(*words)

@@ -186,6 +186,14 @@ static bool queue_late(struct client *client, const struct request *request,
     return !go_on_at(client, pool_node_for(client_pool(client), client->id));
 }
 
+/* Of the node alone, and of its cluster, where clients see one server: mode.c sees to that with a
+ * reply of its own, not with what EXEC brings. */
+static bool tells_mode(const struct client *client, const struct request *request)
+{
+    return request->command->kind == COMMAND_MODE && request->command->effect == EFFECT_NONE &&
+           serving_config(client->serving)->cluster_commands != CLUSTER_COMMANDS_PASS;
+}
+
 /* What a node would do by itself, but for others, must not be taken for all. WAIT is about what was
  * written before it: there that is the node's. */
 static bool queue_in_multi(struct client *client, const struct request *request,
@@ -198,7 +206,7 @@ static bool queue_in_multi(struct client *client, const struct request *request,
         client_settle(client); /* what follows may be for another node */
     bool is_own = way->route == ROUTE_STATE || way->route == ROUTE_ANY || !way->key;
     if (way->route == ROUTE_ALL || way->route == ROUTE_END || way->route == ROUTE_SCAN ||
-        way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB) {
+        way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB || tells_mode(client, request)) {
         bool untold = command_is_unnamed(request->command);
         stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
