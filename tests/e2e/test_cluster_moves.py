@@ -157,6 +157,17 @@ class TestConnectionsWithState:
         file.wait_left()
         assert not new.values(f"its:{n}" for n in range(20))
 
+    @pytest.mark.parametrize("word", ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"])
+    def test_whoever_only_listens_is_cut_then(self, moving, place, before, after, word):
+        if word == "SSUBSCRIBE" and before != "cluster":
+            pytest.skip("that is one server's")
+        guard, file = moving(place(before))
+        with guard.wire() as wire:
+            assert word.lower().encode() in wire.ask(word, "news")
+            file.take(cache=place(after).url)
+            assert wire.read_until_closed() == b""
+            file.wait_left()
+
     def test_who_tracks_keys_hears_of_those_that_were_read_until_it_is_cut(self, moving, place,
                                                                            before, after):
         left, new = place(before), place(after)
