@@ -139,8 +139,9 @@ const char *pinned_count_busy(struct client *client)
     struct worker_counters *counters = &client->serving->counters;
     bool is_for_all = pinned_has_room(client, 1) || serving->own_connections >= serving->own_limit;
     counter_add(is_for_all ? &counters->own_refused : &counters->own_refused_host, 1);
-    return is_for_all ? "NESTGUARD busy: own_connections are used up"
-                      : "NESTGUARD busy: own_connections are used up, but for hosts that have fewer";
+    return is_for_all
+               ? "NESTGUARD busy: own_connections are used up"
+               : "NESTGUARD busy: own_connections are used up, but for hosts that have fewer";
 }
 
 int pinned_refuse_busy(struct client *client)
