@@ -1,8 +1,8 @@
 /* Keys that the writes in a transaction are to make. Queued is not done: until EXEC the worker
  * alone counts each as being written, and what becomes of that EXEC's reply says.
  *
- *   MULTI ─▶ SET ─▶ noted ─┬─ EXEC ──▶ its slot's keys: hints where the element of EXEC's reply that
- *                          │           is of this command says so, else nothing
+ *   MULTI ─▶ SET ─▶ noted ─┬─ EXEC ──▶ its slot's keys: hints where this command's element of its
+ *                          │           reply says that it is done, else nothing
  *                          └─ DISCARD, RESET, or the client goes ──▶ nothing is left of them
  *
  * A transaction may be open for longer than what admits a key lasts. So those that need no hint
