@@ -8,11 +8,11 @@ import time
 import pytest
 import redis
 
+from certificates import Certificates
 from checking import GOOD, check, keyspace  # check is a fixture
 from following import follow, wait_followed
 from sentinels import NAME, Fleet
 from servers import PATIENCE
-from test_tls import Certificates
 from waiting import wait_until
 from wire import Wire
 
