@@ -33,3 +33,7 @@ class Certificates:
                       "-CAkey", self.file("ca.key"), "-CAcreateserial", "-days", "2",
                       "-extfile", str(extensions), "-out", self.file(name + ".crt"))
         return self.file(name + ".crt"), self.file(name + ".key")
+
+    def settings(self, name):
+        """Of a guard that shows this one to its clients."""
+        return {"tls_cert_file": self.file(name + ".crt"), "tls_key_file": self.file(name + ".key")}

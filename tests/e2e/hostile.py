@@ -1,21 +1,26 @@
 #!/usr/bin/python3
 """Clients as nobody wants them, all kinds at once, each a process of its own.
 
-    tests/e2e/hostile.py --port N --seconds S [--control N] [--password P] [--rows N] [--seed N] [KIND...]
+    tests/e2e/hostile.py --port N --seconds S [--tls N] [--control N] [--password P] [--rows N] [--seed N] [KIND...]
 
 Needs in the cache the user "weak", who may only PING, and the key "large" of some megabytes; prepare()
-makes them. Prints one object: how many rounds each kind has made. They fail for nothing that the guard
-does to them, but for a reply that is none.
+makes them; target() is a guard with all that they attack. Prints one object: how many rounds each kind has
+made, and how many calls without a valid token were refused. They fail for nothing that the guard does to
+them, but for a reply that is none, and for such a call that is not refused.
 """
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
 import random
 import socket
+import ssl
 import sys
 import time
 
+from certificates import Certificates
+from ports import free_port
 from wire import Wire, command, socket_from
 
 TIMEOUT = 60  # of a reply that is awaited; a guard under attack may take its time
@@ -29,10 +34,49 @@ def prepare(cache, large=8 << 20):
     cache.set("large", b"x" * large)
 
 
+def target(directory, start, **settings):
+    """start(setting=value) makes a guard, which listens with and without TLS and has secrets. Its
+    certificate is made in the directory."""
+    certificates = Certificates(directory)
+    certificates.make("guard")
+    plain, tls = free_port(), free_port()
+    guard = start(listen=[f"127.0.0.1:{plain}", f"tls:127.0.0.1:{tls}"], password="sesame",
+                  control_token="poppy", **certificates.settings("guard"), **settings)
+    guard.port, guard.tls_port = plain, tls
+    return guard
+
+
+def command_against(guard, *words):
+    """What runs them against such a target, with further words of the command line."""
+    return list(map(str, [__file__, "--port", guard.port, "--tls", guard.tls_port, "--control",
+                          guard.control_port, "--password", guard.password, *words]))
+
+
+def tls_context():
+    """Of clients who do not care whom they talk to."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def greeting():
+    """The first bytes of a handshake."""
+    said = ssl.MemoryBIO()
+    try:
+        tls_context().wrap_bio(ssl.MemoryBIO(), said).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return said.read()
+
+
+GREETING = greeting()
+
+
 class Foe:
     def __init__(self, options, kind):
         self.port, self.password, self.rows = options.port, options.password, options.rows
-        self.control = options.control
+        self.control, self.tls = options.control, options.tls
+        self.refused = 0  # calls of the control port
         self.chance = random.Random(f"{options.seed} {kind}")
         self.end = time.monotonic() + options.seconds
         self.held = []  # connections that stay open
@@ -40,12 +84,14 @@ class Foe:
     def is_over(self):
         return time.monotonic() > self.end
 
-    def dial(self):
-        return Wire(self.port, TIMEOUT, HOME)
+    def dial(self, port=None):
+        return Wire(port or self.port, TIMEOUT, HOME)
 
-    def enter(self):
+    def enter(self, tls=False):
         """A connection of somebody who knows the password."""
-        wire = self.dial()
+        wire = self.dial(self.tls if tls else None)
+        if tls:
+            wire.socket = tls_context().wrap_socket(wire.socket)
         if self.password:
             assert wire.ask("AUTH", self.password) == b"+OK\r\n"
         return wire
@@ -99,10 +145,50 @@ class Foe:
             for text in (b"GET /v1/status HTTP/1.1\r\nAuthorization: Bearer guess\r\n\r\n", b"GET /v1/st",
                          b"DELETE /nothing HTTP/1.1\r\nHost: x\r\n\r\n", os.urandom(200),
                          b"PUT /v1/keys/item:1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"):
-                caller = Wire(self.control, TIMEOUT, HOME)
+                caller = self.dial(self.control)
                 self.hold(caller, 20)
                 caller.send(text)
         time.sleep(0.1)
+
+    def token_guesser(self):
+        """Calls that would do something, with a wrong token and with none."""
+        if self.control:
+            guess = f"Authorization: Bearer {self.chance.randrange(10**9)}\r\n"
+            for method, header in itertools.product(("GET", "PUT", "DELETE"), (guess, "")):
+                with self.dial(self.control) as caller:
+                    caller.send(f"{method} /v1/keys/item%3A1 HTTP/1.1\r\nHost: localhost\r\n{header}"
+                                "Connection: close\r\n\r\n".encode())
+                    answer = caller.read_until_closed()
+                    assert answer[:12] in (b"", b"HTTP/1.1 401"), f"not a reply of 401: {answer}"
+                    self.refused += answer != b""
+        time.sleep(0.05)
+
+    def half_handshake(self):
+        """Greets, and falls silent anywhere."""
+        if self.tls:
+            begun = self.dial(self.tls)
+            self.hold(begun, 300)
+            begun.send(GREETING[:self.chance.randrange(1, len(GREETING) + 1)])
+        time.sleep(1 / 50)
+
+    def wrong_handshake(self):
+        """What is no TLS from the first byte on, or behind so many that are."""
+        if self.tls:
+            some = self.chance.randrange(1, len(GREETING))
+            for words in (os.urandom(200), command("PING"), GREETING + os.urandom(1000),
+                          GREETING[:some] + os.urandom(len(GREETING) - some),
+                          b"\x16\x03\x01\xff\xff" + os.urandom(2000)):
+                with self.dial(self.tls) as wire:
+                    wire.send(words)
+        time.sleep(1 / 50)
+
+    def tls_slow_reader(self):
+        """As slow_reader, of what would have to be encrypted."""
+        if self.tls:
+            wire = self.enter(tls=True)
+            self.hold(wire, 20)
+            wire.send(command("GET", "large") * 2)
+        time.sleep(1 / 7)
 
     def connection_flood(self):
         """Hundreds of connections at once that never say a word."""
@@ -202,11 +288,11 @@ KINDS = [name for name, what in vars(Foe).items()
 
 
 def run_kind(options, kind, results):
-    rounds = None  # it failed, and has said why
+    foe, rounds = Foe(options, kind), None  # it failed, and has said why
     try:
-        rounds = Foe(options, kind).run(kind)
+        rounds = foe.run(kind)
     finally:
-        results.put((kind, rounds))
+        results.put((kind, rounds, foe.refused))
 
 
 def main():
@@ -214,7 +300,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--control", type=int, help="its control port, if that is to be called, too")
+    parser.add_argument("--tls", type=int, help="its port for TLS, if it has one")
+    parser.add_argument("--control", type=int,
+                        help="its control port, if that is to be called, too: it must want a token")
     parser.add_argument("--password")
     parser.add_argument("--rows", type=int, default=100, help="items 1 to N exist")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
@@ -225,10 +313,12 @@ def main():
             for kind in options.kinds or KINDS]
     for foe in foes:
         foe.start()
-    rounds = dict(results.get() for _ in foes)
+    found = [results.get() for _ in foes]
     for foe in foes:
         foe.join()
-    print(json.dumps({"seed": options.seed, "rounds": rounds}))
+    rounds = {kind: count for kind, count, _ in found}
+    print(json.dumps({"seed": options.seed, "rounds": rounds,
+                      "refused_calls": sum(refused for _, _, refused in found)}))
     sys.exit(None in rounds.values())
 
 

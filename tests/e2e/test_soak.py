@@ -6,8 +6,10 @@ ones.
                        NESTGUARD_SECONDS=3600 NESTGUARD=build/nestguard python3 -m pytest -s tests/e2e/test_soak.py
     NESTGUARD_SEED     repeats the choices of a run, not its timing
 """
+import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +24,6 @@ SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 60))
 BOUT = 12  # seconds
 WARM = 2   # bouts, after which it has all the memory that it needs
 MEGABYTE = 1 << 20
-PASSWORD = "sesame"
 
 
 class Bouts(threading.Thread):
@@ -33,14 +34,17 @@ class Bouts(threading.Thread):
         self.guard, self.seed = guard, seed
         self.end = time.monotonic() + SECONDS
         self.weights, self.rounds, self.problem = [], [], None
+        self.refused_calls = 0
 
     def bout(self, number):
         done = subprocess.run(
-            [sys.executable, hostile.__file__, "--port", str(self.guard.port), "--password", PASSWORD,
-             "--rows", str(KEYS), "--seconds", str(BOUT), "--seed", str(self.seed + number)],
+            [sys.executable, *hostile.command_against(self.guard, "--rows", KEYS, "--seconds", BOUT,
+                                                      "--seed", self.seed + number)],
             capture_output=True, text=True, check=False, timeout=BOUT + 6 * PATIENCE)
         assert done.returncode == 0, done.stderr
-        self.rounds.append(json.loads(done.stdout)["rounds"])
+        said = json.loads(done.stdout)
+        self.rounds.append(said["rounds"])
+        self.refused_calls += said["refused_calls"]
 
     def weigh(self):
         wait_until(lambda: self.guard.total("nestguard_client_memory_bytes") < MEGABYTE, 2 * PATIENCE,
@@ -66,21 +70,22 @@ def check_flat(weights):
 
 
 def size_of_log(guard):
-    """Bytes, without the model's own calls and rebuilds: a fast machine makes more of them."""
+    """Bytes, without the model's own calls and rebuilds: a fast machine makes more of them. It knows the
+    token, and nothing that it asks for is refused."""
     return sum(len(line) for line in guard.log_path.read_text().splitlines()
-               if " control: " not in line and " generation " not in line)
+               if not re.search(r" control: .*: \d+$| generation ", line))
 
 
-def test_hostile_clients_wear_nothing_out(start_guard, database, cache):
+def test_hostile_clients_wear_nothing_out(start_guard, database, cache, tmp_path):
     print(f"NESTGUARD_SEED={SEED} NESTGUARD_SECONDS={SECONDS}")
     database.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text)")
     hostile.prepare(cache.client(), large=4 * MEGABYTE)
-    guard = start_guard(
-        {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", "ttl": "1h"},
-        hint_ttl="1h", load_timeout="60s", password=PASSWORD, max_client_memory="256mb")
+    items = {"name": "items", "key": "item:{id}", "table": "items", "value": "payload", "ttl": "1h"}
+    guard = hostile.target(tmp_path, functools.partial(start_guard, items), hint_ttl="1h",
+                           load_timeout="60s", max_client_memory="256mb")
     run = Run(guard, database, SEED)
     guard.rebuild()
-    bouts = Bouts(guard, SEED)
+    bouts, began = Bouts(guard, SEED), time.monotonic()
     bouts.start()
     steps = 0
     while bouts.is_alive():
@@ -93,6 +98,8 @@ def test_hostile_clients_wear_nothing_out(start_guard, database, cache):
         assert all(rounds[kind] for rounds in bouts.rounds), f"{kind}: {bouts.rounds}"
     print(f"{steps} steps; rounds: " + ", ".join(
         f"{kind} {sum(rounds[kind] for rounds in bouts.rounds)}" for kind in hostile.KINDS))
+    assert bouts.refused_calls and guard.total("nestguard_tls_failures_total")
     check_flat(bouts.weights)
+    assert guard.log_path.read_text().count("no valid token") < time.monotonic() - began + 2, "one a second"
     assert size_of_log(guard) < 2000 * (SECONDS + 60), "it is a log, not a victim"
     cache.client().acl_deluser("weak")

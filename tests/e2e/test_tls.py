@@ -35,8 +35,7 @@ def guard(start_guard, database, certificates):
     def start(**settings):
         port = servers.free_port()
         made = start_guard(ITEMS, **{
-            "listen": [f"tls:127.0.0.1:{port}"], "tls_cert_file": certificates.file("guard.crt"),
-            "tls_key_file": certificates.file("guard.key"), **settings})
+            "listen": [f"tls:127.0.0.1:{port}"], **certificates.settings("guard"), **settings})
         made.port = port
         return made
     return start
@@ -192,8 +191,7 @@ def test_an_address_that_begins_or_ends_to_be_encrypted_is_named_by_sighup(
         start_guard, database, cache, certificates):
     database.execute(TABLE)
     settings = {"cache": cache.url, "database": database.url, "keyspaces": [ITEMS],
-                "tls_cert_file": certificates.file("guard.crt"),
-                "tls_key_file": certificates.file("guard.key")}
+                **certificates.settings("guard")}
     guard = start_guard(ITEMS, **settings)
     for count in (1, 2):  # also when nothing but this has changed since the last time
         guard.configure({**settings, "listen": [f"tls:127.0.0.1:{guard.port}"]})
@@ -331,8 +329,7 @@ def test_mistakes_name_line_and_remedy(certificates, database, cache, settings, 
     settings = {name: certificates.file(value[1:-1]) if value and value[0] == "{" else value
                 for name, value in settings.items()}
     guard = servers.Nestguard({
-        "listen": ["tls:127.0.0.1:6380"], "tls_cert_file": certificates.file("guard.crt"),
-        "tls_key_file": certificates.file("guard.key"), "cache": cache.url,
+        "listen": ["tls:127.0.0.1:6380"], **certificates.settings("guard"), "cache": cache.url,
         "database": database.url, "keyspaces": [ITEMS], **settings})
     status, text = servers.run_nestguard("check", "-c", guard.file)
     guard.remove()
