@@ -14,6 +14,7 @@ import pytest
 import servers
 from clusters import Cluster
 from gate import Gate
+from sentinels import Fleet
 
 sys.path.append(str(servers.ROOT / "tests" / "e2e" / "clients"))
 
@@ -75,6 +76,14 @@ def cache(redis_server):
 def cluster():
     """Three primaries without replicas; files that need others have a fixture of that name."""
     started = Cluster(replicas=0).start()
+    yield started
+    started.remove()
+
+
+@pytest.fixture
+def fleet():
+    """What sentinels watch: three servers, of which one is the primary."""
+    started = Fleet().start()
     yield started
     started.remove()
 

@@ -1,25 +1,9 @@
 """A cluster, and what sentinels watch, in a few words: for whichever server NESTGUARD_CACHE_SERVER
 names. All that there is to say of them is in the files of their own."""
-import pytest
-
-from clusters import Cluster, slot_of
-from sentinels import Fleet
+from clusters import slot_of
+from heirs import cluster  # a fixture
 from servers import PATIENCE
 from waiting import wait_until
-
-
-@pytest.fixture
-def cluster():
-    started = Cluster().start()
-    yield started
-    started.remove()
-
-
-@pytest.fixture
-def fleet():
-    started = Fleet().start()
-    yield started
-    started.remove()
 
 
 def wait_served(guard, name):

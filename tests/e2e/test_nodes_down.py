@@ -2,12 +2,8 @@
 import re
 import subprocess
 
-import pytest
-
 import servers
-from clusters import Cluster
 from following import follow, paused  # follow is a fixture
-from sentinels import Fleet
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -28,20 +24,6 @@ def wait_log(guard, pattern):
 
 def node(guard, address):
     return next(each for each in guard.status()["backends"]["cache"]["nodes"] if each["address"] == address)
-
-
-@pytest.fixture
-def cluster():
-    started = Cluster(replicas=0).start()
-    yield started
-    started.remove()
-
-
-@pytest.fixture
-def fleet():
-    started = Fleet().start()
-    yield started
-    started.remove()
 
 
 def test_a_node_of_a_cluster_is_named(follow, items, cluster):

@@ -17,13 +17,6 @@ from waiting import wait_until
 from wire import Wire
 
 
-@pytest.fixture
-def fleet():
-    started = Fleet().start()
-    yield started
-    started.remove()
-
-
 def nodes(guard):
     return guard.status()["backends"]["cache"]["nodes"]
 

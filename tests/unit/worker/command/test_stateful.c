@@ -138,6 +138,15 @@ static bool is_being_written(struct bench *bench)
     return overrides_find(&bench->serving->overrides, key, clock_ms()).writes;
 }
 
+/* A write inside a transaction, up to where EXEC is awaited. */
+static void queue_new(struct bench *bench)
+{
+    type(bench->client, MULTI SET_NEW);
+    cache_says(own(bench), OK);
+    cache_says(own(bench), QUEUED);
+    must_reply(bench->client, OK QUEUED);
+}
+
 static size_t hints_of(const struct client *client)
 {
     assert_int_equal(client->hints.count, client->host->hints.count);
@@ -149,10 +158,7 @@ static void a_write_inside_a_transaction_is_a_hint_once_it_is_executed(void **st
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
-    type(bench.client, MULTI SET_NEW);
-    cache_says(own(&bench), OK);
-    cache_says(own(&bench), QUEUED);
-    must_reply(bench.client, OK QUEUED);
+    queue_new(&bench);
     must_not_ask(bench.keeper);
     assert_true(is_being_written(&bench));
     type(bench.client, EXEC);
@@ -284,10 +290,7 @@ static void who_goes_before_exec_leaves_no_hint(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
-    type(bench.client, MULTI SET_NEW);
-    cache_says(own(&bench), OK);
-    cache_says(own(&bench), QUEUED);
-    must_reply(bench.client, OK QUEUED);
+    queue_new(&bench);
     client_close(bench.client);
     must_reply(bench.client, "");
     must_not_ask(bench.keeper);
@@ -301,10 +304,7 @@ static void who_goes_behind_exec_leaves_a_hint(void **state)
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
-    type(bench.client, MULTI SET_NEW);
-    cache_says(own(&bench), OK);
-    cache_says(own(&bench), QUEUED);
-    must_reply(bench.client, OK QUEUED);
+    queue_new(&bench);
     type(bench.client, EXEC);
     cache_is_lost(own(&bench));
     mailbox_return(&next_hint(bench.keeper, "item:new")->message);
