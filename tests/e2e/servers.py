@@ -355,14 +355,15 @@ class Database:
 
 
 class Redis(Server):
-    """It keeps nothing on disk: nor, as a replica, what its primary had when it began."""
+    """It keeps nothing on disk: nor, as a replica, what its primary had when it began. As a primary it
+    does not wait some seconds for further replicas before it serves the first."""
     name = "redis"
 
     def command(self):
         return ["setpriv", "--pdeathsig", self.death_signal, CACHE_SERVER, "--port",
                 str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-                "--rdb-del-sync-files", "yes", "--dir", str(self.directory),
-                "--loglevel", "warning"]
+                "--rdb-del-sync-files", "yes", "--repl-diskless-sync-delay", "0",
+                "--dir", str(self.directory), "--loglevel", "warning"]
 
     @property
     def url(self):

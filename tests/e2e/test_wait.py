@@ -25,7 +25,6 @@ class Server:
 
     def __init__(self):
         self.nodes = self.primaries = [Redis().start()]
-        self.primaries[0].client().config_set("repl-diskless-sync-delay", 0)
         self.nodes.append(Replica(self.primaries[0]).start())
         self.primaries = self.nodes[:1]
         self.url = self.primaries[0].url
@@ -42,7 +41,7 @@ class Server:
 
 @pytest.fixture(scope="module", params=["one server", "cluster"])
 def fleet(request):
-    made = Cluster(primaries=2, replicas=1, settings=["--repl-diskless-sync-delay", "0"]).start() \
+    made = Cluster(primaries=2, replicas=1).start() \
         if request.param == "cluster" else Server()
     yield made
     made.remove()
