@@ -127,8 +127,10 @@ class TestTwoGuards:
         with guard.wire() as wire:
             wire.send(b"GET item:7\r\n")
             gate.wait_held()
+            purges = cache.calls("del")
             update(database, 7, "payload 7, new")
             wait_until(lambda: gate.count_held() == 2, PATIENCE, "the log's change")
+            wait_until(lambda: cache.calls("del") > purges, PATIENCE, "the other's purge")
             wait_filled(other, cache, "item:7", b"payload 7, new")
             cache.client().delete("item:7")  # a fill comes only where nothing is
             gate.release_first()
