@@ -35,6 +35,7 @@ enum {
     SERVE_BYTES = 32 * 1024,   /* of input; then it is served before more is read */
     ROUND_READS = 32,          /* likewise: each takes its time, and so does the reply */
     KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
+    LEAVE_BYTES = 256 * 1024   /* that a leaving one may keep until its turn comes */
 };
 
 static void flush(struct turn_task *task);
@@ -170,11 +171,17 @@ static void serve_end(struct turn_task *task)
     tear_down(container_of(task, struct client, input_task));
 }
 
-/* The end takes its turn, too: hundreds may go at once, and each costs the kernel some time. */
+/* The end takes its turn, too: hundreds may go at once, and each costs the kernel some time. But
+ * what a client takes counts no more once it goes: while the line is long, those who come would
+ * fill the ceiling again beside it. So who takes much is first, still one after the other. */
 static void line_up_to_end(struct client *client)
 {
+    struct turn *turn = &client->serving->turn;
     client->input_task.run = serve_end;
-    turn_line_up(&client->serving->turn, &client->input_task);
+    if (client_memory_of(client) > LEAVE_BYTES)
+        turn_line_up_first(turn, &client->input_task);
+    else
+        turn_line_up(turn, &client->input_task);
 }
 
 /* Room for more, and nothing that can be served: the rest of a command will never come, and nothing

@@ -2,6 +2,7 @@
 back."""
 import contextlib
 import os
+import signal
 
 import pytest
 
@@ -66,6 +67,35 @@ def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
     if not SANITIZED:
         wait_until(lambda: guard.resident_bytes() - before < 16 * MEGABYTE, PATIENCE,
                    lambda: f"{(guard.resident_bytes() - before) / MEGABYTE:.0f} MB to be given back")
+
+
+@pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
+def test_who_takes_much_leaves_before_those_who_take_little(start_guard, items, cache):
+    """What a client takes does not count any more when it goes, so it must not stay while thousands do
+    that at once."""
+    guard = start_guard(items(), workers=1)
+    cache.client().set("large", b"x" * (8 * MEGABYTE))
+    before = guard.resident_bytes()
+
+    def is_freed():
+        return guard.resident_bytes() - before < 64 * MEGABYTE
+
+    with contextlib.ExitStack() as wires:
+        crowd = [guard.wire() for _ in range(3000)]
+        heavy = [guard.wire() for _ in range(20)]
+        for wire in crowd + heavy:
+            wires.callback(wire.close)
+        for wire in heavy:
+            wire.send(command("GET", "large") * 2)
+        wait_until(lambda: guard.total("nestguard_client_memory_bytes") > 250 * MEGABYTE, PATIENCE,
+                   "replies that nobody reads")
+        assert not is_freed()
+        guard.process.send_signal(signal.SIGSTOP)
+        for wire in heavy + crowd:
+            wire.close()
+        guard.process.send_signal(signal.SIGCONT)
+        wait_until(is_freed, PATIENCE, "memory to be free")
+        assert guard.total("nestguard_clients") > 100
 
 
 LISTED = command("LRANGE", "list", 0, -1)

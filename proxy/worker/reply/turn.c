@@ -2,7 +2,8 @@
  * been gathered.
  *
  * The line is served in turn (a round robin): who has more left after a visit goes to its end.
- * Nobody starves in it, since at least one is visited in each turn, however many ask for little.
+ * Nobody starves in it, since at least one is visited in each turn, however many ask for little,
+ * and who goes to its front comes no more.
  */
 #include "worker/reply/turn.h"
 
@@ -189,6 +190,17 @@ void turn_cancel(struct turn *turn, struct turn_task *task)
         at = &(*at)->next;
     *at = task->next;
     task->queued = false;
+}
+
+void turn_line_up_first(struct turn *turn, struct turn_task *task)
+{
+    turn_cancel(turn, task);
+    task->queued = true;
+    task->phase = TURN_LINE;
+    task->next = turn->front;
+    if (!turn->front)
+        turn->back = &task->next;
+    turn->front = task;
 }
 
 void turn_run_now(struct turn *turn, struct turn_task *task)

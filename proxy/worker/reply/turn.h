@@ -55,6 +55,8 @@ int turn_init(struct turn *turn, uv_loop_t *loop);
 void turn_add(struct turn *turn, struct turn_task *task);
 /* A task of TURN_READ takes its place at the line's end. Nothing happens when it is queued. */
 void turn_line_up(struct turn *turn, struct turn_task *task);
+/* At the line's front, wherever it is queued: for who gives back much by it, and comes no more. */
+void turn_line_up_first(struct turn *turn, struct turn_task *task);
 /* Nothing happens when it is not queued. */
 void turn_cancel(struct turn *turn, struct turn_task *task);
 /* Runs it before its time. Nothing happens when it is not queued. */

@@ -385,6 +385,24 @@ static void who_leaves_the_line_does_not_break_it(void **state)
     }
 }
 
+/* Wherever it was: alone, in line, or asked for in this turn. */
+static void who_goes_to_the_front_is_visited_first(void **state)
+{
+    struct named tasks[3], first = task_of(TURN_READ, 'F');
+    (void)state;
+    turn_line_up_first(&turn, &first.task);
+    line_up(tasks, "ABC", NULL);
+    turn_line_up_first(&turn, &tasks[2].task);
+    turn_empty_line(&turn);
+    must_have_run("CFAB");
+    turn_add(&turn, &first.task);
+    line_up(tasks, "A", NULL);
+    turn_line_up_first(&turn, &first.task);
+    turn_line_up(&turn, &first.task); /* is there already */
+    turn_empty_line(&turn);
+    must_have_run("FA");
+}
+
 static void a_cancelled_task_may_be_added_again(void **state)
 {
     struct named task = task_of(TURN_SERVE, 'a');
@@ -502,6 +520,7 @@ int main(void)
         TURN_TEST(a_timed_turn_ends_before_others_get_the_processor),
         TURN_TEST(all_of_the_line_can_be_asked_for_now),
         TURN_TEST(who_leaves_the_line_does_not_break_it),
+        TURN_TEST(who_goes_to_the_front_is_visited_first),
         TURN_TEST(a_cancelled_task_may_be_added_again),
         TURN_TEST(tasks_run_before_the_loop_waits),
         TURN_TEST(a_whole_turn_is_timed),
