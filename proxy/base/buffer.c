@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     FIRST_SIZE = 512,
     /* And more. What is used for a moment is had from malloc() again and again, and costs no page
      * faults: an ordinary large reply does not come so far. */
-    MAPPED_SIZE = 8 * 1024 * 1024
+    MAPPED_SIZE = 8 * 1024 * 1024,
+    /* And more is not copied where a buffer can change hands. */
+    POURED_SIZE = 1024 * 1024
 };
 
 /* ---- memory ---- */
@@ -144,6 +147,34 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
     vsnprintf(end, room, format, list);
     va_end(list);
     buffer->end += (size_t)length;
+}
+
+/* What is small is copied into memory that is there: `to` may be used again and again. */
+bool buffer_try_pour_much(struct buffer *to, struct buffer *from)
+{
+    if (!buffer_length(to) && buffer_length(from) >= POURED_SIZE) {
+        struct buffer empty = *to;
+        *to = *from;
+        *from = empty;
+        buffer_clear(from);
+        return true;
+    }
+    struct span bytes = buffer_span(from);
+    if (!buffer_try_append(to, bytes.at, bytes.length))
+        return false;
+    buffer_clear(from);
+    return true;
+}
+
+/* Whole pages alone; of what malloc() has others may be neighbours. */
+void buffer_forget(struct buffer *buffer, struct span part)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t from = (size_t)(part.at - buffer->bytes) + page - 1, end = from - page + 1 + part.length;
+    from -= from % page;
+    end -= end % page;
+    if (buffer->size >= MAPPED_SIZE && from < end)
+        madvise(buffer->bytes + from, end - from, MADV_DONTNEED);
 }
 
 void buffer_take(struct buffer *buffer, size_t length)

@@ -32,6 +32,10 @@ void buffer_clear(struct buffer *buffer);               /* keeps the memory */
 /* Gives memory back when the buffer is empty and larger than `keep`. */
 void buffer_trim(struct buffer *buffer, size_t keep);
 
+/* That part of what is readable is never looked at again: much memory of a large buffer goes back
+ * to the system, and it reads as zeros. */
+void buffer_forget(struct buffer *buffer, struct span part);
+
 /* How much of its memory malloc() has: what is freed of the rest goes back to the system at once.
  */
 size_t buffer_heap(const struct buffer *buffer);
@@ -87,6 +91,22 @@ static inline struct span buffer_span(const struct buffer *buffer)
         return (struct span){"", 0}; /* never NULL: memcpy() and pointer arithmetic may have it */
     }
     return (struct span){buffer->bytes + buffer->start, buffer->end - buffer->start};
+}
+
+bool buffer_try_pour_much(struct buffer *to, struct buffer *from); /* for buffer_try_pour() */
+
+/* Appends all that is readable of `from`, which is empty then; much of it is not copied when `to`
+ * is empty: the two change their memory. False: there is no memory, and both are as they were. */
+static inline bool buffer_try_pour(struct buffer *to, struct buffer *from)
+{
+    struct span bytes = buffer_span(from);
+    if (!bytes.length)
+        return true;
+    if (!to->bytes || to->size - to->end < bytes.length)
+        return buffer_try_pour_much(to, from);
+    buffer_append(to, bytes.at, bytes.length);
+    buffer_clear(from);
+    return true;
 }
 
 #endif

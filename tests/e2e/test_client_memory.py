@@ -99,6 +99,33 @@ def test_who_takes_much_leaves_before_those_who_take_little(start_guard, items, 
 
 
 LISTED = command("LRANGE", "list", 0, -1)
+UNREAD = {
+    "MGET": command("MGET", "item:no", *["plain"] * 12),
+    "EVAL": command("EVAL", "return redis.call('LRANGE', KEYS[1], 0, -1)", "1", "list"),
+    "EXEC": command("MULTI") + LISTED + command("EXEC"),
+}
+
+
+@pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
+@pytest.mark.parametrize("name", UNREAD)
+def test_copies_of_replies_that_nobody_reads_stay_within_the_ceiling(start_guard, items, cache,
+                                                                     name):
+    guard = start_guard(items(), max_client_memory="128mb", workers=1, cache_timeout="30s")
+    cache.client().set("plain", b"x" * (4 * MEGABYTE))
+    cache.client().rpush("list", *[b"y" * MEGABYTE] * 48)
+    before = guard.resident_bytes()
+    with contextlib.ExitStack() as wires:
+        for turn in range(6):
+            wires.enter_context(guard.wire()).send(UNREAD[name])
+            wait_until(lambda: guard.total("nestguard_client_memory_bytes") > 40 * MEGABYTE
+                       and guard.total("nestguard_clients_cut_total") >= turn - 1, PATIENCE,
+                       "its reply, or the end of one who has it")
+        with guard.wire() as other:
+            assert other.ask("GET", "item:1") == bulk("payload 1")
+        peak = guard.peak_bytes() - before
+    assert peak < (128 + 24) * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
+
+
 
 
 @pytest.mark.parametrize("sent, before", [

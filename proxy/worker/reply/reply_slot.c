@@ -186,14 +186,22 @@ static bool keep(struct replies *replies, struct buffer *to, struct span bytes)
     return kept;
 }
 
+static bool pour(struct replies *replies, struct buffer *reply)
+{
+    bool poured = buffer_try_pour(&replies->out, reply);
+    if (!poured)
+        end_replies(replies, REPLIES_BROKEN);
+    return poured;
+}
+
 /* Moves finished replies from the head of the queue out. */
 static void advance(struct replies *replies)
 {
     while (replies->first && !replies->first->waiting) {
-        struct span reply = buffer_span(&replies->first->reply);
+        struct buffer *reply = &replies->first->reply;
         if (!is_open(replies->first))
-            replies->held -= reply.length;
-        if (!replies->first->muted && !keep(replies, &replies->out, reply))
+            replies->held -= buffer_length(reply);
+        if (!replies->first->muted && !pour(replies, reply))
             return;
         dequeue(replies);
     }
@@ -342,9 +350,8 @@ static bool catch_up(struct reply_slot *slot)
         buffer_clear(&slot->reply);
     if (out == &slot->reply)
         return true;
-    if (!reply_slot_append(slot, out, buffer_span(&slot->reply)))
+    if (!pour(slot->replies, &slot->reply))
         return false;
-    buffer_clear(&slot->reply);
     buffer_trim(&slot->reply, KEEP_BYTES);
     return true;
 }

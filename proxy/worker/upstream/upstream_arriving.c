@@ -3,6 +3,8 @@
  */
 #include "worker/upstream/upstream_internal.h"
 
+enum { COPIES = 2 }; /* of a gathered reply, at its delivery */
+
 static bool gathers(const struct upstream *upstream)
 {
     return upstream->reply == REPLY_GATHERED || upstream->reply == REPLY_COUNTED;
@@ -16,9 +18,11 @@ static bool may_be_unasked(const struct upstream *upstream)
             (upstream->options.resp3 && buffer_span(&upstream->in).at[0] == '>'));
 }
 
+/* Its kind will write a reply of it while it is still there: that counts before it takes memory,
+ * for then it is too late to cut anybody off. */
 static void count(struct upstream *upstream, struct reply_slot *slot)
 {
-    size_t more = buffer_length(&upstream->in) - upstream->counted;
+    size_t more = COPIES * buffer_length(&upstream->in) - upstream->counted;
     upstream->reply = REPLY_COUNTED;
     upstream->counted += more;
     reply_slot_hold(slot, more);

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/buffer.h"
 
@@ -189,6 +190,61 @@ static void trim_gives_memory_back_only_when_empty_and_large(void **state)
     buffer_finish(&buffer);
 }
 
+static void fill(struct buffer *buffer, char byte, size_t length)
+{
+    memset(buffer_reserve(buffer, length), byte, length);
+    buffer_commit(buffer, length);
+}
+
+static void what_is_poured_is_copied_only_where_it_must_be(void **state)
+{
+    enum { MUCH = 3 * 1024 * 1024 };
+    struct buffer to = {0}, from = {0};
+    (void)state;
+    assert_true(buffer_try_pour(&to, &from));
+    fill(&from, 'a', MUCH);
+    const char *bytes = from.bytes;
+    assert_true(buffer_try_pour(&to, &from));
+    assert_ptr_equal(to.bytes, bytes);
+    assert_int_equal(buffer_length(&to), MUCH);
+    fill(&from, 'b', MUCH);
+    assert_true(buffer_try_pour(&to, &from));
+    assert_int_equal(buffer_length(&from), 0);
+    assert_int_equal(buffer_length(&to), 2 * MUCH);
+    assert_int_equal(buffer_span(&to).at[MUCH - 1], 'a');
+    assert_int_equal(buffer_span(&to).at[MUCH], 'b');
+    fill(&from, 'c', 3);
+    assert_true(buffer_try_pour(&to, &from));
+    assert_memory_equal(buffer_span(&to).at + 2 * MUCH - 1, "bccc", 4);
+    buffer_finish(&to);
+    buffer_finish(&from);
+}
+
+/* And nothing beside it. */
+static void what_is_forgotten_of_much_takes_no_memory(void **state)
+{
+    enum { MUCH = 16 * 1024 * 1024, PART = 1024 * 1024 };
+    struct buffer buffer = {0};
+    unsigned char there[PART / 4096 + 2];
+    (void)state;
+    fill(&buffer, 'a', MUCH);
+    const char *part = buffer_span(&buffer).at + 5000;
+    buffer_forget(&buffer, (struct span){part, PART});
+    assert_int_equal(part[-1], 'a');
+    assert_int_equal(part[0], 'a'); /* of a page that begins before it */
+    assert_int_equal(part[PART], 'a');
+    assert_int_equal(mincore(buffer.bytes, PART, there), 0);
+    assert_int_equal(there[1] & 1, 1);
+    assert_int_equal(there[2] & 1, 0);
+    buffer_forget(&buffer, (struct span){part, 1});
+    assert_int_equal(part[0], 'a');
+    buffer_finish(&buffer);
+    fill(&buffer, 'a', PART); /* of malloc() */
+    buffer_forget(&buffer, buffer_span(&buffer));
+    assert_int_equal(buffer_span(&buffer).at[PART / 2], 'a');
+    buffer_finish(&buffer);
+}
+
 static void any_mix_of_calls_keeps_the_bytes(void **state)
 {
     (void)state;
@@ -225,6 +281,8 @@ int main(void)
         cmocka_unit_test(more_than_there_is_leaves_the_buffer_as_it_was),
         cmocka_unit_test(printf_appends_text_of_any_length_without_its_zero),
         cmocka_unit_test(trim_gives_memory_back_only_when_empty_and_large),
+        cmocka_unit_test(what_is_poured_is_copied_only_where_it_must_be),
+        cmocka_unit_test(what_is_forgotten_of_much_takes_no_memory),
         cmocka_unit_test(any_mix_of_calls_keeps_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

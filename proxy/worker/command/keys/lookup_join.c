@@ -5,12 +5,17 @@
 #include "base/memory.h"
 #include "worker/reply/piecemeal.h"
 
-enum { BYTES_AT_ONCE = 64 * 1024 };
+enum {
+    BYTES_AT_ONCE = 64 * 1024,
+    FORGET_BYTES = 1024 * 1024, /* joined; then their memory goes back */
+    NOTHING = 5                 /* a nil, which lies apart from the answers around it */
+};
 
 struct joining {
     struct piecemeal piecemeal;
     struct buffer answers;
-    size_t next; /* of the lookups */
+    size_t next;        /* of the lookups */
+    struct span joined; /* the last answers, as far as they lie side by side */
     bool lists;
     int64_t sum;
     struct span error; /* in `answers`; empty: none */
@@ -42,6 +47,22 @@ static void join_next(struct joining *joining, struct span answer)
         joining->sum += span_is(answer, ":1\r\n");
 }
 
+/* A large reply is not to be there twice when its last part is joined. */
+static void forget(struct joining *joining, struct span answer)
+{
+    struct span *joined = &joining->joined;
+    if (answer.length <= NOTHING)
+        return;
+    if (joined->length && answer.at == joined->at + joined->length)
+        joined->length += answer.length;
+    else
+        *joined = answer;
+    if (joined->length < FORGET_BYTES)
+        return;
+    buffer_forget(&joining->answers, *joined);
+    joined->length = 0;
+}
+
 static void end(struct joining *joining)
 {
     struct reply_slot *slot = joining->piecemeal.slot;
@@ -62,6 +83,8 @@ static bool join_some(struct joining *joining, size_t most)
         struct span answer = lookup_answer(&slot->lookups[joining->next++], &joining->answers);
         bytes += answer.length;
         join_next(joining, answer);
+        if (joining->lists)
+            forget(joining, answer);
     }
     return slot->replies && joining->next < slot->lookup_count;
 }

@@ -1,11 +1,14 @@
 /* The queue of a client's replies: their order, what is counted, and who frees what. */
 #include "worker/reply/reply_slot.h"
 
+#include "base/memory.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 
 #include "fakes/replies.h"
 
@@ -69,6 +72,25 @@ static void replies_leave_in_the_order_of_the_queue(void **state)
     must_leave(&bench, "");
     reply(a, "a");
     must_leave(&bench, "ab12c3");
+    bench_finish(&bench);
+}
+
+static void a_large_reply_that_was_held_leaves_without_a_copy(void **state)
+{
+    enum { MUCH = 4 * 1024 * 1024 };
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct reply_slot *a = ask(&bench), *b = ask(&bench);
+    char *large = xmalloc(MUCH);
+    memset(large, 'b', MUCH);
+    reply_slot_cache_reply(b, 0, (struct span){large, MUCH});
+    const char *held = b->reply.bytes;
+    reply(a, "");
+    assert_ptr_equal(bench.replies.out.bytes, held);
+    assert_int_equal(buffer_length(&bench.replies.out), MUCH);
+    assert_int_equal(bench.replies.held, 0);
+    free(large);
     bench_finish(&bench);
 }
 
@@ -364,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ready_reply_leaves_at_once_when_nothing_waits),
         cmocka_unit_test(replies_leave_in_the_order_of_the_queue),
+        cmocka_unit_test(a_large_reply_that_was_held_leaves_without_a_copy),
         cmocka_unit_test(each_step_frees_what_stands_behind_it),
         cmocka_unit_test(a_slot_is_finished_by_its_last_answer),
         cmocka_unit_test(all_that_waits_is_counted),
