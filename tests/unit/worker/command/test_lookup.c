@@ -176,9 +176,7 @@ static void a_lost_cache_is_read_past_or_is_an_error(void **state)
 }
 
 #define UNSURE                                                                                     \
-    "-NESTGUARD cache error: no row has the key, but it was written, and whether the cache has "   \
-    "it "                                                                                          \
-    "could not be asked\r\n"
+    "-NESTGUARD cache error: it was written, has no row, and the cache cannot be asked\r\n"
 
 /* Nobody could tell whether the cache has it. Of others that there is no row is enough. */
 static void a_written_key_is_not_absent_because_it_has_no_row(void **state)
