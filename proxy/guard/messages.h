@@ -35,8 +35,7 @@ enum load_outcome {
     LOAD_DOWN,      /* the database cannot be reached */
     LOAD_REFUSED,   /* the database answered with an error */
     LOAD_AMBIGUOUS, /* the key can be split into columns in too many ways */
-    LOAD_TOO_LARGE, /* there is a row, and its value is larger than max_value */
-    LOAD_UNSURE     /* a worker's: no row, but the cache, which was not asked, may have the key */
+    LOAD_TOO_LARGE  /* there is a row, and its value is larger than max_value */
 };
 
 struct lookup; /* the worker's; see reply_slot.h */

@@ -46,16 +46,6 @@ def wait_for_fill(guard, cache, key, value):
 
 
 class TestCacheDown:
-    def test_what_only_the_cache_may_have_is_an_error(self, start_guard, cache, items):
-        guard = start_guard(items())
-        client = guard.redis()
-        assert client.set(MISSING, "v")
-        cache.kill()
-        for words in ("GET", MISSING), ("EXISTS", "item:1", MISSING):
-            assert error_of(client, *words).startswith("NESTGUARD cache error")
-        assert client.get("item:1") == b"payload 1"
-        assert client.get("item:1001") is None
-
     def test_rows_come_from_the_database_and_the_cache_is_used_when_it_is_back(
             self, start_guard, database, cache, items):
         guard = start_guard(items())

@@ -34,7 +34,6 @@ struct lookup {
     bool rejected; /* of EXEC: by the cache */
     bool shadowed; /* it would have been, but for shadow mode */
     bool deleted;  /* of a command that makes keys: this one goes */
-    bool unsure;   /* without a row it may still be in the cache, which could not be asked */
 };
 
 /* What a kind of command does with the answers that it gets. */

@@ -114,7 +114,7 @@ void reply_slot_set_lookup(struct reply_slot *slot, struct span key, int keyspac
     lookup->slot = slot;
     lookup->key = (struct span){at, key.length};
     lookup->keyspace = keyspace;
-    lookup->rejected = lookup->shadowed = lookup->unsure = false;
+    lookup->rejected = lookup->shadowed = false;
     slot->lookups = lookup;
     slot->lookup_count = 1;
 }

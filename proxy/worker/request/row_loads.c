@@ -73,8 +73,6 @@ static void tell(struct lookup *lookup, enum load_outcome outcome, const struct 
     struct reply_slot *slot = lookup->slot;
     if (!reply_slot_is_wanted(slot))
         return;
-    if (outcome == LOAD_ABSENT && lookup->unsure)
-        outcome = LOAD_UNSURE;
     measuring_end(lookup, is_failure(outcome)      ? LOOKUP_ERROR
                           : outcome == LOAD_ABSENT ? LOOKUP_NO_ROW
                                                    : LOOKUP_LOADED);

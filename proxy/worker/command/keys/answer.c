@@ -44,8 +44,7 @@ void answer_write_load_error(struct buffer *out, enum load_outcome outcome)
         [LOAD_DOWN] = "database down",
         [LOAD_REFUSED] = "database error: it refused the load, see the guard's log",
         [LOAD_AMBIGUOUS] = "ambiguous: the key can be split into columns in too many ways",
-        [LOAD_TOO_LARGE] = "too large: the row's value has more bytes than max_value",
-        [LOAD_UNSURE] = "cache error: it was written, has no row, and the cache cannot be asked"};
+        [LOAD_TOO_LARGE] = "too large: the row's value has more bytes than max_value"};
     resp_write_error(out, "NESTGUARD %s", texts[outcome]);
 }
 

@@ -3,7 +3,6 @@
  */
 #include "worker/command/keys/course.h"
 
-#include "base/clock.h"
 #include "worker/command/keys/answer.h"
 #include "worker/request/row_loads.h"
 
@@ -63,18 +62,6 @@ void course_take_nil(struct lookup *lookup, struct span reply, struct buffer *ou
                             answer_nil(lookup->slot), true);
 }
 
-/* Then the cache may have what the database has not, or not yet. Of a write that is confirmed after
- * this the lookup need not know. */
-static bool is_written(const struct lookup *lookup)
-{
-    const struct overrides *overrides = &lookup->slot->serving->overrides;
-    if (!overrides_count(overrides))
-        return false;
-    struct key key = key_make(lookup->keyspace, lookup->key);
-    struct override entry = overrides_find(overrides, key, clock_ms());
-    return entry.kind == OVERRIDE_HINT || entry.writes;
-}
-
 void course_without_cache(struct lookup *lookup, struct buffer *out, const char *why)
 {
     struct serving *serving = lookup->slot->serving;
@@ -83,7 +70,6 @@ void course_without_cache(struct lookup *lookup, struct buffer *out, const char 
     const struct replies *replies = lookup->slot->replies;
     bool falls_back = !(replies && replies->no_fallback);
     if (falls_back && serving_keyspace(serving, lookup->keyspace)->on_miss == MISS_LOAD) {
-        lookup->unsure = is_written(lookup);
         row_load(lookup);
     } else {
         measuring_end(lookup, LOOKUP_ERROR);

@@ -175,48 +175,6 @@ static void a_lost_cache_is_read_past_or_is_an_error(void **state)
     bench_finish(&bench);
 }
 
-#define UNSURE                                                                                     \
-    "-NESTGUARD cache error: it was written, has no row, and the cache cannot be asked\r\n"
-
-/* Nobody could tell whether the cache has it. Of others that there is no row is enough. */
-static void a_written_key_is_not_absent_because_it_has_no_row(void **state)
-{
-    static const char *const lookups[] = {"GET item:new\r\n", "EXISTS item:new\r\n"};
-    struct bench bench;
-    (void)state;
-    bench_init(&bench, "");
-    struct override hint = {.kind = OVERRIDE_HINT, .until = UINT64_MAX};
-    for (size_t i = 0; i < sizeof lookups / sizeof *lookups; i++) {
-        overrides_set(&bench.serving->overrides, key_make(ITEMS, span_of("item:new")), hint);
-        type(bench.client, lookups[i]);
-        cache_is_lost(bench.shared);
-        load_outcome(&bench, "item:new", LOAD_ABSENT);
-        must_reply(bench.client, UNSURE);
-        type(bench.client, lookups[i]);
-        cache_is_lost(bench.shared);
-        load_row(&bench, "item:new", "one");
-        must_reply(bench.client, i ? ":1\r\n" : "$3\r\none\r\n");
-    }
-    type(bench.client, GET_ITEM_1);
-    cache_is_lost(bench.shared);
-    load_outcome(&bench, "item:1", LOAD_ABSENT);
-    must_reply(bench.client, NIL);
-    bench_finish(&bench);
-}
-
-static void nor_is_one_whose_write_was_lost_with_the_cache(void **state)
-{
-    struct bench bench;
-    (void)state;
-    bench_init(&bench, "");
-    type(bench.client, SET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n");
-    cache_is_lost(bench.shared);
-    mailbox_return(&next_hint(bench.keeper, "item:new")->message);
-    load_outcome(&bench, "item:new", LOAD_ABSENT);
-    must_reply(bench.client, "-NESTGUARD cache down\r\n" UNSURE);
-    bench_finish(&bench);
-}
-
 /* A user of the cache's own may read only what the cache lets it read. */
 static void who_depends_on_the_caches_permissions_gets_no_row_past_it(void **state)
 {
@@ -349,8 +307,6 @@ int main(void)
         cmocka_unit_test(a_cache_that_cannot_answer_is_as_good_as_none),
         cmocka_unit_test(another_error_of_the_cache_is_the_reply),
         cmocka_unit_test(a_lost_cache_is_read_past_or_is_an_error),
-        cmocka_unit_test(a_written_key_is_not_absent_because_it_has_no_row),
-        cmocka_unit_test(nor_is_one_whose_write_was_lost_with_the_cache),
         cmocka_unit_test(who_depends_on_the_caches_permissions_gets_no_row_past_it),
         cmocka_unit_test(a_large_value_passes_in_pieces),
         cmocka_unit_test(a_value_that_breaks_off_ends_the_client),
