@@ -160,6 +160,8 @@ def test_a_cache_that_evicts_who_takes_memory_leaves_those_that_are_shared(movin
         admin.client_no_evict("ON")
         with contextlib.closing(cache.client(single_connection_client=True)) as other:
             evicted, before = str(other.client_id()), there()
+            other.execute_command("MULTI")
+            other.execute_command("SET", "queued", "x" * 256 * 1024)  # below 128 kB in all nobody has to go
             admin.config_set("maxmemory-clients", 1)
             try:
                 wait_until(lambda: evicted not in there(), PATIENCE, guard.log)
