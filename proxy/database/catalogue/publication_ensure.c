@@ -21,11 +21,10 @@ static void explain(struct pg_error *error, const char *place, const char *text,
     bool fits =
         !remedy || (strlen(place) + strlen(text) + strlen(remedy) + 64 < sizeof error->text &&
                     !strpbrk(remedy, "\n\t") && !strstr(remedy, "  "));
-    const char *way = !remedy ? "" : fits ? remedy : "the SQL that `nestguard check` prints";
-    size_t length = strlen(way);
-    bool ends = length && way[length - 1] == ';'; /* others go on behind it: "...; next try in" */
-    pg_error_say(error, "%s: %s%s%.*s", place, text, remedy ? "; this mends it: " : "",
-                 (int)(length - ends), way);
+    pg_error_say(error, "%s: %s%s%s", place, text, remedy ? "; this mends it: " : "",
+                 !remedy ? ""
+                 : fits  ? remedy
+                         : "the SQL that `nestguard check` prints");
 }
 
 static int refuse(struct pg_error *error, const struct problem *problem)

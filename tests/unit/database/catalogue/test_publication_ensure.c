@@ -106,7 +106,6 @@ static int mended(const char *keyspaces, const char *words)
         const char *sql = strstr(error.text, mark);
         if ((steps == 0 && !strstr(error.text, words)) || !sql || steps == 5)
             fail_msg("not \"%s\", or no remedy: %s", words, error.text);
-        assert_int_not_equal(error.text[strlen(error.text) - 1], ';'); /* a sentence goes on */
         expect_the_application_goes_on();
         run_sql(owner, sql + strlen(mark));
         steps++;
@@ -295,7 +294,7 @@ static void foreign_partition_is_refused_until_it_is_detached(void **state)
                    "CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w;"
                    "CREATE FOREIGN TABLE far PARTITION OF parts FOR VALUES IN (9) SERVER s;"
                    "GRANT ALL ON far TO app");
-    refused(PARTS, "DETACH PARTITION public.far");
+    refused(PARTS, "DETACH PARTITION public.far;");
     run_sql(owner, "ALTER TABLE public.parts DETACH PARTITION public.far");
     ensured(PARTS);
     run_sql(owner, "DROP FOREIGN DATA WRAPPER w CASCADE");
@@ -411,7 +410,7 @@ static void who_may_not_create_it_is_told_the_sql_for_the_owner(void **state)
     assert_string_equal(error.sqlstate, "42501");
     assert_non_null(strstr(error.text, "permission denied"));
     assert_non_null(strstr(error.text, "CREATE PUBLICATION nestguard FOR TABLE public.items, "
-                                       "public.parts WITH (publish_via_partition_root = true)"));
+                                       "public.parts WITH (publish_via_partition_root = true);"));
     run_sql(owner, "CREATE PUBLICATION nestguard FOR TABLE items"
                    " WITH (publish_via_partition_root = true)");
     assert_int_equal(ensure_as(reader, ITEMS, &error), 0);
