@@ -22,11 +22,6 @@ static void start_anew(struct hint_share *share, const struct hint_room *room)
     *share = (struct hint_share){.since = room->now, .generation = room->generation};
 }
 
-static size_t least_of(size_t one, size_t other)
-{
-    return one < other ? one : other;
-}
-
 /* One client alone never takes more than half. Of what a host has taken some may be free again, so
  * it has no more than all have. */
 bool hint_share_take(struct hint_share *share, struct hint_share *host,
@@ -34,9 +29,10 @@ bool hint_share_take(struct hint_share *share, struct hint_share *host,
 {
     start_anew(share, room);
     start_anew(host, room);
-    size_t own = share->count + count, used = room->used + count;
+    size_t own = share->count + count;
+    size_t held = host->count < room->used ? host->count : room->used;
     struct fair_share all = {
-        .most = room->most, .used = used, .host = least_of(host->count + count, used), .few = FEW};
+        .most = room->most, .used = room->used + count, .host = held + count, .few = FEW};
     if (own > fair_share_part(room->most, 2) || !fair_share_allows(&all))
         return false;
     share->count = own;
