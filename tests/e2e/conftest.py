@@ -131,13 +131,30 @@ def finish_all(guards):
     assert not problems, "\n".join(problems)
 
 
+@pytest.fixture(scope="module")
+def shared_guard(postgres_server, redis_server):
+    """A guard of items for the tests of a file that leave it as they found it."""
+    database = servers.Database(postgres_server, "shared")
+    create_items(database)
+    guard = servers.Nestguard({"cache": redis_server.url, "database": database.url,
+                               "keyspaces": [items_keyspace()]}).start()
+    yield guard
+    finish_all([guard])
+    database.drop()
+
+
 @pytest.fixture
 def items(database):
-    """The table that most tests guard: items 1 to 100, item N holding "payload N"."""
+    """The table that most tests guard."""
+    create_items(database)
+    return items_keyspace
+
+
+def create_items(database):
+    """Items 1 to 100, item N holding "payload N"."""
     database.execute("""
         CREATE TABLE items (id bigint PRIMARY KEY, payload text, deleted_at timestamptz);
         INSERT INTO items SELECT n, 'payload ' || n FROM generate_series(1, 100) n""")
-    return items_keyspace
 
 
 def items_keyspace(**settings):

@@ -280,7 +280,7 @@ class Database:
     def __init__(self, server, name, encoding=None):
         self.server = server
         self.name = name
-        server.execute(f'CREATE DATABASE "{name}" TEMPLATE ' +
+        server.execute(f'CREATE DATABASE "{name}" STRATEGY file_copy TEMPLATE ' +  # the cheap one
                        (f"template0 ENCODING '{encoding}'" if encoding else "template1"))
         if encoding:
             server.execute(server.GUARD_RIGHTS, name)
@@ -425,10 +425,11 @@ class Nestguard(Server):
         """Writes the file; a guard that runs takes it at its next SIGHUP or start. A setting that
         is None is left out."""
         if isinstance(config, dict):
-            # JSON is YAML, and quotes what needs quoting.
+            # JSON is YAML, and quotes what needs quoting. A connection to PostgreSQL costs a process:
+            # two are as good as the standard's four.
             settings = {
                 "listen": [f"127.0.0.1:{self.port}"], "control": f"127.0.0.1:{self.control_port}",
-                "workers": 2, "sync": "none", **config}
+                "workers": 2, "load_connections": 2, "sync": "none", **config}
             settings = {name: value for name, value in settings.items() if value is not None}
             config = json.dumps(settings, indent=2, ensure_ascii=False)
         self.file.write_text(config)

@@ -157,7 +157,7 @@ def test_a_reply_that_is_too_much_cuts_its_client_off_while_it_arrives(start_gua
 
 
 def test_what_hints_of_large_keys_took_is_given_back(follow, items):
-    guard = follow(items(), workers=2, hint_ttl="2s")
+    guard = follow(items(), workers=2, hint_ttl="2s", cache_timeout="30s")
     before = guard.resident_bytes()
     for turn in range(3):
         with guard.wire() as wire:
@@ -173,7 +173,7 @@ def test_what_hints_of_large_keys_took_is_given_back(follow, items):
 @pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
 def test_hints_of_large_keys_are_bounded_by_their_bytes(follow, items):
     """However many of them a script declares, over and over."""
-    guard = follow(items(), workers=2, max_hints=100_000, hint_ttl="1h")
+    guard = follow(items(), workers=2, max_hints=100_000, hint_ttl="1h", cache_timeout="30s")
     before, answers = guard.resident_bytes(), []
     with guard.wire() as wire:
         for turn in range(60):

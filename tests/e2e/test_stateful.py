@@ -26,9 +26,9 @@ def guard(start_guard, items):
 
 
 @pytest.fixture(params=[2, 3])
-def pair(request, guard, other):
+def pair(request, shared_guard, cache, other):
     other.client().flushall()
-    with Pair(guard, other) as both:
+    with Pair(shared_guard, other) as both:
         both.ask(f"HELLO {request.param}")
         yield both
 
@@ -68,10 +68,10 @@ TRANSACTIONS = [
 
 
 @pytest.mark.parametrize("lines", TRANSACTIONS, ids=" ".join)
-def test_transactions_one_by_one(pair, guard, lines):
+def test_transactions_one_by_one(pair, shared_guard, lines):
     for line in lines:
         pair.ask(line)
-    must_share_again(guard)
+    must_share_again(shared_guard)
 
 
 @pytest.mark.parametrize("lines", TRANSACTIONS, ids=" ".join)
@@ -172,12 +172,12 @@ BLOCKING = [
 
 
 @pytest.mark.parametrize("before, line", BLOCKING)
-def test_blocking_commands(pair, guard, before, line):
+def test_blocking_commands(pair, shared_guard, before, line):
     for preparation in before:
         pair.ask(preparation)
     pair.pipeline("SET k 1", line, "GET k", "GET item:101", line.replace(" 0", " 0.01")
                   if "XREAD" not in line else "PING")
-    must_share_again(guard)
+    must_share_again(shared_guard)
 
 
 def test_a_blocked_client_gets_what_comes_and_holds_up_nobody(start_guard, items, cache):
@@ -446,7 +446,7 @@ def test_an_own_connection_has_the_name_of_its_client(guard, cache):
 
 # ---- replies that are not wanted ----
 
-def test_replies_switched_off(pair, guard):
+def test_replies_switched_off(pair):
     pair.ask("SET a 1")
     pair.send("CLIENT REPLY OFF", "INCR a", "GET item:101", "GET nothing", "NOSUCH", "MULTI",
               "INCR a", "EXEC", "CLIENT REPLY SKIP", "CLIENT REPLY ON")
