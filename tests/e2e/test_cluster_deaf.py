@@ -13,6 +13,7 @@ from waiting import wait_until
 from wire import bulk, command
 
 CHANNEL = "news"
+EVERYTHING = b">2\r\n" + bulk("invalidate") + b"_\r\n"
 
 
 @pytest.fixture
@@ -82,3 +83,37 @@ def test_whoever_has_nothing_to_hear_is_told_nothing(guard, node, version):
         assert node.ask("PUBLISH", CHANNEL, "first") == 1
         assert wire.read_reply() == message(version, "", "first")
         assert len([each for each in node.client().client_list() if each["sub"] == "1"]) == 1
+
+
+# ---- who tracks keys ----
+
+@contextlib.contextmanager
+def tracker(guard, *options):
+    """It has read "plain"."""
+    with guard.wire() as wire:
+        wire.ask("HELLO", 3)
+        assert wire.ask("CLIENT", "TRACKING", "ON", *options) == b"+OK\r\n"
+        assert wire.ask("GET", "plain") == b"_\r\n"
+        yield wire
+
+
+@pytest.mark.parametrize("options", [[], ["BCAST"]], ids=["by key", "all"])
+def test_who_tracks_and_has_gone_deaf_is_told_to_forget_everything(guard, gate, node, options):
+    with tracker(guard, *options) as wire:
+        gate.hold_answers(b"invalidate")
+        node.client().set("plain", "unheard")
+        gate.wait_held()
+        gate.hold_no_more()
+        assert wire.read_reply() == EVERYTHING
+        wire.send(command("GET", "plain"))
+        while (reply := wire.read_reply()) == EVERYTHING:  # with BCAST once more when it is there again
+            pass
+        assert reply == bulk("unheard")
+
+
+def test_no_ping_goes_into_a_transaction(guard, node):
+    with tracker(guard) as wire, listen(guard, 3, "SUBSCRIBE"):
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        before = pings(node)
+        wait_until(lambda: pings(node) >= before + 2, PATIENCE, "the listener's pings")
+        assert wire.ask("EXEC") == b"*0\r\n"

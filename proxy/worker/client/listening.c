@@ -200,11 +200,13 @@ void listening_end(struct client *client, enum pubsub_family family, const struc
 
 /* ---- following ---- */
 
-static void lack(struct client *client)
+/* Of what it heard here, by the cluster that it still listens in. */
+static void lack(struct client *client, const struct post *post)
 {
+    const struct cache_route *route = upstream_route(post->upstream);
     client->pinned.listening->lacks = true;
-    if (client->serving->route->cluster)
-        redis_cluster_refresh(client->serving->route->cluster);
+    if (route->cluster)
+        redis_cluster_refresh(route->cluster);
 }
 
 /* Any node of the cluster hears of other channels, whatever it has. */
@@ -279,7 +281,7 @@ static void take_end(struct client *client, struct post *post, const struct pubs
         subscription_find(client->pinned.listening, message->family, message->name);
     if (!subscription || subscription->post != post || !subscription_is_heard(subscription))
         return;
-    lack(client);
+    lack(client, post);
     if (is_in_place(client, subscription, node_for(client, subscription)))
         post_leave(subscription);
     else
@@ -299,7 +301,7 @@ static void take_answer(struct client *client, struct post *post, struct span re
     const struct subscription *subscription = post_answered(post, refused);
     if (!subscription || !refused || subscription->begins)
         return;
-    lack(client);
+    lack(client, post);
     if (is_refusal(reply))
         client_leave(client);
 }
@@ -335,12 +337,11 @@ static void lost(struct client *client, struct upstream *upstream)
     bool is_elsewhere = upstream_route(upstream) != client->serving->route;
     bool had = post->count;
     post->is_lost = true;
+    if (had)
+        lack(client, post);
     subscriptions_each(client, leave_lost);
     post_close(client, post);
-    if (!had)
-        return;
-    lack(client);
-    if (is_elsewhere)
+    if (had && is_elsewhere)
         client_leave(client);
 }
 
@@ -354,8 +355,16 @@ static struct upstream *elsewhere(struct client *client, struct upstream *upstre
     return post ? post->upstream : NULL;
 }
 
+/* It has no other state than what is heard. */
+static bool may_ping(const struct client *client, const struct upstream *upstream)
+{
+    (void)client;
+    (void)upstream;
+    return true;
+}
+
 static const struct upstream_owner owner = {
-    .takes = takes, .lost = lost, .elsewhere = elsewhere, .only_hears = true};
+    .takes = takes, .lost = lost, .elsewhere = elsewhere, .may_ping = may_ping};
 
 /* ---- its life ---- */
 

@@ -460,8 +460,21 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
     return frame.at[0] == '>';
 }
 
-static const struct upstream_owner owner = {
-    .takes = takes, .lost = lost, .up = tracking_is_up, .elsewhere = tracking_elsewhere};
+/* Invalidations are waited for. A transaction would count a PING, and what is passed on as it is,
+ * or in a way that is not followed, has no place for one. */
+static bool may_ping(const struct client *client, const struct upstream *upstream)
+{
+    const unsigned closed =
+        PINNED_MULTI | PINNED_MONITOR | PINNED_ALTERED | PINNED_RELAY | PINNED_UPLOAD | PINNED_SKIP;
+    return tracking_hears(client, upstream) &&
+           (upstream != client->pinned.own || !(client->pinned.states & closed));
+}
+
+static const struct upstream_owner owner = {.takes = takes,
+                                            .lost = lost,
+                                            .up = tracking_is_up,
+                                            .elsewhere = tracking_elsewhere,
+                                            .may_ping = may_ping};
 
 size_t pinned_relay(struct client *client, const char *input, size_t length)
 {

@@ -30,9 +30,10 @@ struct upstream_owner {
     /* In a cluster: which connection gets a request that another node is to answer, by this one's
      * word. NULL, or what gives NULL: none does, and the client gets an error. */
     struct upstream *(*elsewhere)(struct client *client, struct upstream *upstream, int node);
-    /* Nothing may be asked over it for as long as it is up: the server shows that it is there all
-     * the same, or the connection is lost. Its state lets a PING through at any time. */
-    bool only_hears;
+    /* Something may come over it though nothing is asked for as long as it is up: the server shows
+     * that it is there all the same, or the connection is lost. Whether a PING goes through in the
+     * state that it has. NULL: never. */
+    bool (*may_ping)(const struct client *client, const struct upstream *upstream);
 };
 
 struct upstream_options {

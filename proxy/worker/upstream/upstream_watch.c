@@ -99,9 +99,10 @@ uint64_t upstream_fresh(const struct upstream *upstream)
 
 static void ask_what_is_due(struct upstream *upstream)
 {
+    const struct upstream_options *options = &upstream->options;
     if (!upstream_is_own(upstream))
         upstream_ask_role(upstream);
-    else if (upstream->options.owner->only_hears)
+    else if (options->owner->may_ping && options->owner->may_ping(options->client, upstream))
         ask_to_answer(upstream);
 }
 
