@@ -415,6 +415,8 @@ class Nestguard(Server):
         self.control_port = free_port()
         self.file = self.directory / "nestguard.yaml"
         self.http = requests.Session()
+        # One that is kept may be closed by the guard, as idle, just when it is used again.
+        self.http.headers["Connection"] = "close"
         self.environment.update(SANITIZERS)
         self.token = config.get("control_token") if isinstance(config, dict) else None
         self.password = config.get("password") if isinstance(config, dict) else None
