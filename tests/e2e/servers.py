@@ -427,11 +427,10 @@ class Nestguard(Server):
         """Writes the file; a guard that runs takes it at its next SIGHUP or start. A setting that
         is None is left out."""
         if isinstance(config, dict):
-            # JSON is YAML, and quotes what needs quoting. A connection to PostgreSQL costs a process:
-            # two are as good as the standard's four.
+            # JSON is YAML, and quotes what needs quoting.
             settings = {
                 "listen": [f"127.0.0.1:{self.port}"], "control": f"127.0.0.1:{self.control_port}",
-                "workers": 2, "load_connections": 2, "sync": "none", **config}
+                "workers": 2, "sync": "none", **config}
             settings = {name: value for name, value in settings.items() if value is not None}
             config = json.dumps(settings, indent=2, ensure_ascii=False)
         self.file.write_text(config)
