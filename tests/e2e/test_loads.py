@@ -51,7 +51,7 @@ def test_an_mget_that_repeats_a_key_loads_it_once(start_guard, database, items):
 
 
 def test_past_the_budget_a_load_waits_for_its_turn(start_guard, database, items, threads):
-    guard = start_guard(items(), load_budget=3, load_connections=4, load_timeout="60s")
+    guard = start_guard(items(), load_budget=3, load_timeout="60s")
     with database.locked():
         waiting = [threads.submit(get, guard, f"item:{n}") for n in (1, 2, 3)]
         wait_until(lambda: backend(guard)["loads_in_flight"] == 3, PATIENCE, "the first three")
