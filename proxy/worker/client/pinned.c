@@ -289,9 +289,7 @@ void pinned_check(struct client *client, uint64_t now)
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(pinned->own);
-    if (client->input_ended && client->state == CLIENT_LEAVING && pinned_waits(client))
-        client_close(client);
-    else if (pinned_is_idle(client))
+    if (pinned_is_idle(client))
         end_unused(client, now);
     else if (client->replies.slow)
         pinned->used = now;
