@@ -557,18 +557,6 @@ static void a_client_that_only_listens_waits_for_ever(void **state)
     must_reply(client, ":1\r\n");
 }
 
-static void there_is_no_point_in_waiting_with_one_that_sends_no_more(void **state)
-{
-    (void)state;
-    begin(PINNED_SUBSCRIBED);
-    client_leave(client);
-    pinned_check(client, now_ms);
-    assert_int_equal(client->state, CLIENT_LEAVING); /* it still hears */
-    client->input_ended = true;
-    pinned_check(client, now_ms);
-    assert_int_equal(client->state, CLIENT_CLOSING);
-}
-
 static void a_relay_passes_all_bytes_on(void **state)
 {
     (void)state;
@@ -613,7 +601,6 @@ int main(void)
         PINNED_TEST(a_slow_reader_makes_its_own_connection_wait),
         PINNED_TEST(what_waits_behind_an_awaited_reply_keeps_none_from_being_read),
         PINNED_TEST(a_client_that_only_listens_waits_for_ever),
-        PINNED_TEST(there_is_no_point_in_waiting_with_one_that_sends_no_more),
         PINNED_TEST(a_relay_passes_all_bytes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
