@@ -12,6 +12,7 @@ import redis
 import servers
 from certificates import Certificates
 from following import paused
+from hostile import GREETING
 from waiting import wait_until
 from wire import bulk, command
 
@@ -113,22 +114,6 @@ SUBSCRIBED = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
 UNSUBSCRIBED = b"*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n"
 
 
-class Newcomer:
-    """Has connected, and has its first words at hand."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-    def __init__(self, guard):
-        self.socket = socket.create_connection(("127.0.0.1", guard.port), servers.PATIENCE)
-        outgoing = ssl.MemoryBIO()
-        tls = self.context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="guard")
-        with contextlib.suppress(ssl.SSLWantReadError):
-            tls.do_handshake()
-        self.hello = outgoing.read()
-
-    def greet(self):
-        self.socket.sendall(self.hello)
-
-
 def subscribed(guard, certificates):
     client = Records(guard, certificates)
     client.tls.write(command("SUBSCRIBE", "a"))
@@ -154,14 +139,14 @@ def test_a_farewell_is_answered_by_a_guard_that_has_much_to_do(guard, certificat
     """Whoever is looked after, ten times a second, may have been served a moment ago."""
     guard = guard(workers=1, max_strangers=2000)
     clients = [subscribed(guard, certificates) for _ in range(5)]
-    newcomers = [Newcomer(guard) for _ in range(100 * len(clients))]
+    newcomers = [guard.wire() for _ in range(100 * len(clients))]
     for client in clients:
         client.tls.write(command("QUIT"))
         client.end()
         with paused(guard.process.pid):
             client.flush()
             for _ in range(100):
-                newcomers.pop().greet()
+                newcomers.pop().send(GREETING)
         client.hear(b"+OK\r\n")
 
 
