@@ -12,9 +12,9 @@
 
 #include "base/peak.h"
 #include "net/stream.h"
-#include "worker/client/hosts.h"
 #include "worker/client/pinned_state.h"
 #include "worker/client/reads_state.h"
+#include "worker/reply/hosts.h"
 #include "worker/reply/reply_slot.h"
 #include <stdbool.h>
 

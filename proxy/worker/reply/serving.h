@@ -76,7 +76,7 @@ struct serving {
     struct pool *pool;               /* the shared ones of these */
     bool is_led;           /* a command goes elsewhere by its key: to a node, or to a replica */
     uint64_t sampled;      /* clock_ms() of the last would-be reject that was told to the keeper */
-    struct hosts *hosts;   /* where clients are, and were (client/hosts.h) */
+    struct hosts *hosts;   /* where clients are, and were (hosts.h) */
     struct ledger *ledger; /* of clients and keys; what is gathered there the keeper fetches */
     struct sampling sampling;
     struct measures measures;

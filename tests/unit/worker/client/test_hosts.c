@@ -1,5 +1,5 @@
 /* What the clients of one host have together, and for how long that is remembered. */
-#include "worker/client/hosts.h"
+#include "worker/reply/hosts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

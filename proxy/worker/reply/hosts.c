@@ -1,7 +1,7 @@
 /* Those without clients stand in a list: the head is looked at whenever somebody comes or goes, and
  * goes itself when its hints have ended. Each of them has a hint at least, so max_hints bounds how
  * many there are. */
-#include "worker/client/hosts.h"
+#include "worker/reply/hosts.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
