@@ -157,7 +157,8 @@ struct config {
     unsigned load_budget;       /* loads at the database at once */
     size_t max_value;           /* bytes of a row's value */
     uint64_t cache_timeout_ms;  /* a connection with an older command unanswered is given up */
-    unsigned cache_connections; /* shared, per worker; CACHE_CONNECTIONS_MAX at most */
+    unsigned cache_connections; /* shared, per worker; CACHE_CONNECTIONS_MAX at most. Beside them,
+                                   where large replies are in the way, there is one more */
     unsigned own_connections;   /* of clients that need one for themselves, at most, per worker */
     unsigned max_clients;       /* of all workers */
     unsigned attack_threshold;  /* rejects a second that are an attack; 0: none are */

@@ -17,16 +17,23 @@ enum {
     OWN_SHARE = 4,    /* a part of this many */
     COMING_SHARE = 2, /* likewise */
     PROTOCOLS = 2,
+    LARGE = 1, /* a shared connection beside cache_connections, of a protocol (pool.h) */
     /* More are believed (redis_map.h, replicas.h), and hardly anybody has them. */
     NODES = 16,               /* of a cluster: its primaries */
     REPLICAS = 2 * NODES,     /* in a cluster */
     REPLICAS_OF_SENTINELS = 8 /* of the one primary */
 };
 
+/* What a worker's clients share. */
+static uint64_t to_node(const struct config *config)
+{
+    return PROTOCOLS * ((uint64_t)config->cache_connections + LARGE);
+}
+
 /* Two generations may be under way at once: one that serves, one that is built. */
 uint64_t file_limits_reserve(const struct config *config)
 {
-    uint64_t of_worker = OF_WORKER + config->listens + 2 * (uint64_t)config->cache_connections;
+    uint64_t of_worker = OF_WORKER + config->listens + to_node(config);
     uint64_t of_control = config->has_control ? OF_CONTROL : 0;
     return OF_PROCESS + OF_KEEPER + of_control + config->load_connections +
            2 * (uint64_t)config->build_connections + config->workers * of_worker;
@@ -35,12 +42,11 @@ uint64_t file_limits_reserve(const struct config *config)
 /* What a worker has to a cache like this one: to its primaries, and to replicas. */
 static uint64_t of_worker_to_cache(const struct config *config, uint64_t nodes)
 {
-    uint64_t to_node = PROTOCOLS * (uint64_t)config->cache_connections;
     uint64_t replicas = config->cache.is_cluster ? REPLICAS
                         : config->cache.primary  ? REPLICAS_OF_SENTINELS
                                                  : 0;
     bool reads_there = config->cache_reads == CACHE_READS_REPLICA;
-    return nodes * to_node + (reads_there ? PROTOCOLS * replicas : 0);
+    return nodes * to_node(config) + (reads_there ? PROTOCOLS * replicas : 0);
 }
 
 /* Behind the reserve, which has one server's: twice, for while the cache moves both are served.
@@ -48,8 +54,7 @@ static uint64_t of_worker_to_cache(const struct config *config, uint64_t nodes)
 static uint64_t coming(const struct config *config)
 {
     uint64_t nodes = config->cache.is_cluster ? NODES : 1;
-    uint64_t of_worker =
-        2 * of_worker_to_cache(config, nodes) - PROTOCOLS * (uint64_t)config->cache_connections;
+    uint64_t of_worker = 2 * of_worker_to_cache(config, nodes) - to_node(config);
     return config->workers * of_worker + 2 * (nodes - 1);
 }
 

@@ -143,7 +143,9 @@ const struct setting config_settings[] = {
      .least = "10ms", .most = "10m",
      .help = "a connection to the cache that leaves a command unanswered for so long is given up"},
     {"cache_connections", SETTING_COUNT, AT(cache_connections), .standard = "2", .least = "1",
-     .most = "64", .help = "shared connections to the cache, per worker"},
+     .most = "64",
+     .help = "shared connections to the cache, per worker; hosts that take large replies get one "
+             "beside them"},
     {"own_connections", SETTING_COUNT, AT(own_connections), .standard = "1000", .least = "0",
      .most = "1000000",
      .help = "connections to the cache that clients may have of their own (for transactions, "

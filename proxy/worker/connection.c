@@ -336,6 +336,7 @@ void connection_start(struct client *client, bool tls)
     stream_tune(&client->stream);
     account_open(client);
     client->host = host_enter(&client->clients->hosts, client->serving, client->replies.origin);
+    client_follow_host(client);
     if (!tls)
         open_client(client);
     else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,

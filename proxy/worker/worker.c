@@ -209,6 +209,7 @@ static void on_message(void *arg, struct message *message)
 static void check_client(struct client *client, uint64_t now)
 {
     connection_check_progress(client, now);
+    client_follow_host(client);
     pinned_check(client, now);
     tracking_check(client, now);
     listening_check(client, now);

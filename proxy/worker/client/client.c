@@ -13,6 +13,7 @@
 #include "worker/upstream/pool.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -121,7 +122,7 @@ void client_answer(struct client *client, const char *error)
 struct upstream *client_shared(struct client *client, bool resp3)
 {
     struct pool *pool = client->serving->pool;
-    return pool_shared(pool, pool_node_for(pool, client->id), resp3, client->id);
+    return pool_shared(pool, pool_node_for(pool, client->id), resp3, client_lane(client));
 }
 
 bool client_needs_own(const struct client *client)
@@ -165,7 +166,7 @@ void client_go_to(struct client *client, int node)
     struct pool *pool = client_pool(client);
     struct upstream *track = client->pinned.tracking.count ? client_track_to(client, node) : NULL;
     struct upstream *shared =
-        track ? track : pool_shared(pool, node, client->replies.resp3, client->id);
+        track ? track : pool_shared(pool, node, client->replies.resp3, client_lane(client));
     client->upstream = !track && is_meant(client, shared) ? client->pinned.own : shared;
 }
 
@@ -177,6 +178,33 @@ void client_reroute(struct client *client)
     bool others = pool_is_cluster(client_pool(client)) || client->upstream != before;
     if (client->replies.first && others)
         client_settle(client);
+}
+
+/* Others stand behind its replies: in this worker, or at the cache. */
+static bool has_others(const struct client *client)
+{
+    return atomic_load_explicit(client->clients->total, memory_order_relaxed) >
+           client->host->clients;
+}
+
+/* One that cannot be connected to is worse than having others wait. */
+static bool can_take_much(const struct client *client)
+{
+    struct pool *pool = client->serving->pool;
+    struct upstream *lane =
+        pool_shared(pool, pool_node_for(pool, client->id), client->replies.resp3, POOL_TAKES_MUCH);
+    return client->takes_much ? !upstream_is_lost(lane) : upstream_is_up(lane);
+}
+
+void client_follow_host(struct client *client)
+{
+    if (client->state >= CLIENT_CLOSING)
+        return;
+    bool much = host_takes_much(client->host) && has_others(client) && can_take_much(client);
+    if (much == client->takes_much)
+        return;
+    client->takes_much = much;
+    client_reroute(client);
 }
 
 void client_speak(struct client *client, bool resp3)

@@ -16,6 +16,7 @@
 #include "worker/client/reads_state.h"
 #include "worker/reply/hosts.h"
 #include "worker/reply/reply_slot.h"
+#include "worker/upstream/pool.h"
 #include <stdbool.h>
 
 struct batch;
@@ -118,6 +119,7 @@ struct client {
     struct inquiry *inquiry; /* command/inquiry.h: while the cache is asked for it; else NULL */
     enum client_state state;
     bool authenticated;
+    bool takes_much;  /* so does its host: it shares a connection with those of whom that holds */
     bool no_evict;    /* CLIENT NO-EVICT ON */
     bool reply_off;   /* CLIENT REPLY OFF */
     bool reading;     /* from the socket */
@@ -183,6 +185,15 @@ void client_go_to(struct client *client, int node);
 /* Another connection may be the client's now, or keys of a cluster elsewhere: what is under way is
  * answered before anything else is served, and then what it asks goes there. */
 void client_reroute(struct client *client);
+
+/* The id by which it is led to a shared connection (pool_shared()). */
+static inline uint64_t client_lane(const struct client *client)
+{
+    return client->takes_much ? POOL_TAKES_MUCH : client->id;
+}
+
+/* Once in a while, and when it has come: leads it where its host belongs, by what that takes. */
+void client_follow_host(struct client *client);
 
 /* Switches the protocol. No command of the client is under way: what its earlier commands did on
  * one connection is done before the next goes over another. */

@@ -55,7 +55,7 @@ struct upstream *reads_primary(const struct reply_slot *slot, struct span key)
 {
     const struct client *client = client_of(slot->replies);
     struct pool *pool = client_pool(client);
-    return pool_shared(pool, pool_node_of(pool, key), slot->resp3, client->id);
+    return pool_shared(pool, pool_node_of(pool, key), slot->resp3, client_lane(client));
 }
 
 bool reads_ask_again(struct reply_slot *slot, unsigned index, const char *name, struct span key)

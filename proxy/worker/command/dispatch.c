@@ -141,13 +141,25 @@ static bool ends_part(const struct part *part, const char *at)
     return (part->count || part->client->replies.at_replicas) && *at != '*';
 }
 
-/* Parses until the input, the batch or good manners end. A client that has not authenticated yet is
- * taken command by command: the next one's limits depend on this one. */
+/* A client that has not authenticated yet is taken command by command: the next one's limits depend
+ * on this one. */
+static size_t room_for(const struct batch *batch, const struct client *client)
+{
+    size_t room = BATCH_COMMANDS - batch->count;
+    if (!client->authenticated)
+        return 1;
+    if (!client->takes_much)
+        return room;
+    size_t window = upstream_window(client->upstream);
+    return window < room ? window : room;
+}
+
+/* Parses until the input, the batch or good manners end. */
 static void parse_part(struct batch *batch, struct part *part)
 {
     struct resp_arguments *arguments = &batch->serving->arguments;
     struct resp_limits limits = limits_of(part->client);
-    size_t room = part->client->authenticated ? BATCH_COMMANDS - batch->count : 1;
+    size_t room = room_for(batch, part->client);
     part->status = RESP_DONE;
     while (part->count < room && part->length < part->available) {
         struct resp_command *command = &part->last;

@@ -87,7 +87,7 @@ static void ask(struct client *client, const struct reply_slot_kind *kind,
     struct pinned_asked *asked = &client->pinned.asked;
     struct pool *pool = client_pool(client);
     int node = pool_node_for(pool, client->id);
-    struct upstream *upstream = pool_shared(pool, node, client->replies.resp3, client->id);
+    struct upstream *upstream = pool_shared(pool, node, client->replies.resp3, client_lane(client));
     const char *subcommand = kind == &info_kind ? "INFO" : "GETKEYS";
     asked->pool = pool;
     say(asked, ASKED_NOTHING, request->arguments[0]);

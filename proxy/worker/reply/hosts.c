@@ -19,6 +19,13 @@ struct hint_room hosts_hint_room(const struct serving *serving)
                               .generation = generation ? generation->settled : 0};
 }
 
+/* Of large replies. */
+enum {
+    LITTLE_PER_MS = 8 * 1024,         /* is not much, for any time */
+    LITTLE_AT_ONCE = 8 * 1024 * 1024, /* nor this, behind none */
+    MUCH_MS = 10 * 1000               /* so long it counts as much, after the last that was */
+};
+
 static struct host *find(const struct hosts *hosts, uint64_t origin)
 {
     struct span key = {(const char *)&origin, sizeof origin};
@@ -111,6 +118,24 @@ void hosts_grant(const struct serving *serving, uint64_t origin, size_t places)
     struct hint_room room = hosts_hint_room(serving);
     if (host)
         hint_share_overtake(&host->hints, &room, places);
+}
+
+/* A leaky bucket. */
+void hosts_note_large(const struct serving *serving, uint64_t origin, size_t bytes)
+{
+    struct host *host = find(serving->hosts, origin);
+    if (!host)
+        return;
+    uint64_t now = clock_ms(), leaked = (now - host->large_at) * LITTLE_PER_MS;
+    host->large_bytes = bytes + (host->large_bytes > leaked ? host->large_bytes - leaked : 0);
+    host->large_at = now;
+    if (host->large_bytes > LITTLE_AT_ONCE)
+        host->much_until = now + MUCH_MS;
+}
+
+bool host_takes_much(const struct host *host)
+{
+    return host->much_until && clock_ms() < host->much_until;
 }
 
 void hosts_finish(struct hosts *hosts)

@@ -14,6 +14,9 @@ struct host {
     unsigned clients;
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
     struct hint_share hints;
+    uint64_t large_bytes;         /* of large replies, as of large_at; they leak away */
+    uint64_t large_at;            /* clock_ms() */
+    uint64_t much_until;          /* likewise; 0: they never were much */
     struct host *earlier, *later; /* of those without clients, by when the last one left */
 };
 
@@ -32,6 +35,13 @@ void host_leave(struct hosts *hosts, const struct serving *serving, struct host 
  * are needed, though they were given back. The clients may have gone, and the host with them. */
 void hosts_give_back(const struct serving *serving, uint64_t origin, size_t places);
 void hosts_grant(const struct serving *serving, uint64_t origin, size_t places);
+
+/* So many bytes of a large reply have come for a client of that host, over a connection that others
+ * share. */
+void hosts_note_large(const struct serving *serving, uint64_t origin, size_t bytes);
+
+/* Its clients have had megabytes a second of such replies lately. */
+bool host_takes_much(const struct host *host);
 
 /* No clients are left. */
 void hosts_finish(struct hosts *hosts);

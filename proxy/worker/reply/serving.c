@@ -15,7 +15,8 @@ void serving_ask_keeper(struct serving *serving, struct message *message)
     mailbox_post(serving->keeper, message);
 }
 
-/* A tenth of the cache's places is for others; shared connections, and the keeper's, come first. */
+/* A tenth of the cache's places is for others; shared connections, and the keeper's, come first.
+ * One for large replies is among those others: without room for it nobody is led there. */
 static uint64_t own_allowed(const struct config *config, uint64_t clients)
 {
     uint64_t others = clients / 10 + 4 + 2 * (uint64_t)config->cache_connections * config->workers;

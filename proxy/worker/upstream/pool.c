@@ -9,12 +9,14 @@
 
 enum {
     KEEP_MS = 10000, /* a node without slots: it may get some, or get them back */
-    PLACES = 2 * CACHE_CONNECTIONS_MAX
+    LARGE_LANE = CACHE_CONNECTIONS_MAX, /* of those who take much */
+    LANES,
+    PLACES = 2 * LANES
 };
 
 struct pool_node {
     /* By protocol and lane; NULL: it was not wanted yet, or is not any more. */
-    struct upstream *shared[2][CACHE_CONNECTIONS_MAX];
+    struct upstream *shared[2][LANES];
     uint64_t used; /* clock_ms() when it last had a slot, or anything under way */
 };
 
@@ -108,6 +110,7 @@ static struct upstream *create(struct pool *pool, int node, bool resp3, unsigned
     struct upstream_options options = options_for(pool, node);
     options.resp3 = resp3;
     options.lane = lane;
+    options.large = lane == LARGE_LANE;
     struct upstream *upstream = upstream_create(pool->serving, &options);
     if (pool->holds)
         upstream_hold(upstream, true);
@@ -151,7 +154,8 @@ struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lan
 
 struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
 {
-    return pool_lane(pool, node, resp3, (uint32_t)id % pool->count);
+    unsigned lane = id == POOL_TAKES_MUCH ? LARGE_LANE : (uint32_t)id % pool->count;
+    return pool_lane(pool, node, resp3, lane);
 }
 
 static void each_of(struct pool_node *node, void (*act)(struct upstream *upstream))
@@ -290,11 +294,11 @@ bool pool_all(const struct pool *pool, bool (*is)(const struct upstream *upstrea
     return true;
 }
 
-/* From this lane on. Whoever hears that one ends may be led to another, for which the nodes may
- * have to move. */
-static void close_idle_of(struct pool *pool, int node, unsigned first)
+/* From this lane on, and up to that one. Whoever hears that one ends may be led to another, for
+ * which the nodes may have to move. */
+static void close_idle_of(struct pool *pool, int node, unsigned first, unsigned end)
 {
-    for (unsigned i = 2 * first; i < PLACES; i++) {
+    for (unsigned i = 2 * first; i < 2 * end; i++) {
         struct upstream **at = &node_at(pool, node)->shared[i % 2][i / 2];
         struct upstream *upstream = *at;
         if (!upstream || !upstream_is_idle(upstream))
@@ -306,16 +310,16 @@ static void close_idle_of(struct pool *pool, int node, unsigned first)
     }
 }
 
-static void close_idle(struct pool *pool, unsigned first)
+static void close_idle(struct pool *pool, unsigned first, unsigned end)
 {
     for (unsigned i = 0; i < pool->node_count; i++)
-        close_idle_of(pool, (int)i, first);
-    close_idle_of(pool, NO_NODE, first);
+        close_idle_of(pool, (int)i, first, end);
+    close_idle_of(pool, NO_NODE, first, end);
 }
 
 void pool_close_idle(struct pool *pool)
 {
-    close_idle(pool, 0);
+    close_idle(pool, 0, LANES);
     if (pool->replicas)
         replicas_close_idle(pool->replicas, true, pool->events ? pool->events->ends : NULL,
                             pool->events ? pool->events->arg : NULL);
@@ -342,7 +346,7 @@ static void leave_nodes(struct pool *pool)
             node->used = now;
         } else if ((now - node->used > KEEP_MS || !is_any_up(node)) &&
                    map_of(pool)->nodes[i].place.host[0]) {
-            close_idle_of(pool, (int)i, 0);
+            close_idle_of(pool, (int)i, 0, LANES);
             pool->nodes[i] = (struct pool_node){0};
             pool_tell_changed(pool);
             redis_cluster_drop(pool->route->cluster, (int)i);
@@ -429,7 +433,7 @@ void pool_tick(struct pool *pool)
 {
     if (pool->count < pool->wanted)
         use_prepared(pool);
-    close_idle(pool, pool->wanted);
+    close_idle(pool, pool->wanted, LARGE_LANE);
     leave_nodes(pool);
     if (pool->serving->pool != pool)
         return;

@@ -14,6 +14,10 @@
  *               │ soon as each is                               │ more; each is closed when nothing
  *               │ up it is in use                               │ is under way on it
  *
+ * Beside them there is a lane for clients whose hosts take much (hosts.h), so that nobody else
+ * waits behind their large replies. It is made when first wanted, and few commands are sent ahead
+ * over it.
+ *
  * A client that is led from one lane to another has all its replies before it sends anything there
  * (client_reroute()). So nothing overtakes anything, and nothing is lost.
  */
@@ -67,6 +71,9 @@ int pool_next(const struct pool *pool, int node);
 
 /* Who has which slots; NULL: there is no cluster. */
 const struct redis_map *pool_map(const struct pool *pool);
+
+/* In place of an id: of all whose hosts take much. */
+#define POOL_TAKES_MUCH UINT64_MAX
 
 /* The connection to the node that whoever has this id keeps to while it speaks this protocol.
  * NO_NODE: one on which everything fails. */

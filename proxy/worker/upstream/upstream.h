@@ -48,6 +48,7 @@ struct upstream_options {
     /* In a cluster: the node that it leads to; copied. NULL: wherever the configuration says. */
     const struct redis_place *node;
     unsigned lane; /* of a shared one: which of the node's it is */
+    bool large;    /* it is for large replies: few commands are sent ahead (reply_window.h) */
     /* It leads nowhere: of a slot that no node is known to have. Whatever is sent fails. */
     bool nowhere;
     /* `node` is a replica: it need be no primary, and what it says of others is not followed. */
@@ -170,6 +171,10 @@ void upstream_give_up(struct upstream *upstream, const char *why);
 /* So much is on its way to the cache that nobody should add to it; serving->relief is run when that
  * has passed. */
 bool upstream_is_congested(const struct upstream *upstream);
+
+/* How many commands more, one at least, may be sent before it is congested; SIZE_MAX: their number
+ * does not matter. */
+size_t upstream_window(const struct upstream *upstream);
 
 /* Fails what is in flight and closes for good; the memory goes with the last close callback. Nobody
  * sends any more. */

@@ -18,6 +18,7 @@
 #include "redis/topology/redis_dial.h"
 #include "worker/upstream/in_flight.h"
 #include "worker/upstream/kept.h"
+#include "worker/upstream/reply_window.h"
 #include "worker/upstream/stall_budget.h"
 #include "worker/upstream/upstream.h"
 
@@ -123,7 +124,9 @@ struct upstream {
     struct buffer unsent; /* where a command is written that no connection takes */
     struct resp_frame frame;
     struct in_flight_queue in_flight;
-    size_t gathered;               /* the last of them, which are in `out` and not written yet */
+    struct reply_window window; /* for these */
+    size_t weighed;  /* replies of so many bytes, and more, are weighed; SIZE_MAX: none */
+    size_t gathered; /* the last of them, which are in `out` and not written yet */
     struct in_flight_queue failed; /* to be told at the end of this turn */
     size_t counted;                /* bytes of `in` that the oldest request's slot holds */
 };
@@ -180,6 +183,12 @@ enum reply_state upstream_end_reply(struct upstream *upstream);
 static inline void upstream_mark_dirty(struct upstream *upstream)
 {
     turn_add(&upstream->serving->turn, &upstream->task);
+}
+
+/* Clients that were not read from because of this connection may be again. */
+static inline void upstream_tell_relief(struct upstream *upstream)
+{
+    turn_add(&upstream->serving->turn, &upstream->serving->relief);
 }
 
 /* A look-up of the name goes on; but nobody waits for it any longer. */

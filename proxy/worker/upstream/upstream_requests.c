@@ -20,7 +20,8 @@
 
 enum {
     CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    OWN_CONGESTED_BYTES = 1024 * 1024
+    OWN_CONGESTED_BYTES = 1024 * 1024,
+    WEIGHED_BYTES = 32 * 1024 /* of a reply: with smaller ones nobody takes much */
 };
 
 static const struct backoff_bounds backoff_bounds = {100, 2000};
@@ -87,12 +88,7 @@ void upstream_fail_waiting(struct upstream *upstream)
     fail_in_flight(upstream);
     clear_out(upstream);
     upstream_mark_dirty(upstream);
-}
-
-/* Clients that were not read from because of this connection may be again. */
-static void tell_relief(struct upstream *upstream)
-{
-    turn_add(&upstream->serving->turn, &upstream->serving->relief);
+    upstream_tell_relief(upstream);
 }
 
 /* ---- losing the connection ---- */
@@ -201,7 +197,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     upstream->frame = (struct resp_frame){0};
     upstream->reply = REPLY_GATHERED;
     if (congested)
-        tell_relief(upstream);
+        upstream_tell_relief(upstream);
     upstream_close_stream(upstream);
 }
 
@@ -307,16 +303,24 @@ bool upstream_has_room(struct upstream *upstream, size_t bytes)
 void upstream_set_waiting(struct upstream *upstream, bool waiting)
 {
     if (upstream->waits && !waiting)
-        tell_relief(upstream);
+        upstream_tell_relief(upstream);
     upstream->waits = waiting;
 }
 
 bool upstream_is_congested(const struct upstream *upstream)
 {
-    if (upstream->waits)
+    if (upstream->waits || upstream->in_flight.count >= upstream->window.most)
         return true;
     size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
     return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
+}
+
+size_t upstream_window(const struct upstream *upstream)
+{
+    size_t most = upstream->window.most, count = upstream->in_flight.count;
+    if (most == SIZE_MAX)
+        return SIZE_MAX;
+    return count < most ? most - count : 1;
 }
 
 /* More may have gathered in `out` meanwhile. */
@@ -327,7 +331,7 @@ static void on_written(uv_write_t *write, int status)
     buffer_clear(&upstream->sending);
     buffer_trim(&upstream->sending, UPSTREAM_KEEP_BYTES);
     if (congested)
-        tell_relief(upstream);
+        upstream_tell_relief(upstream);
     if (status < 0)
         upstream_lose(upstream, uv_strerror(status));
     else
@@ -380,7 +384,7 @@ static void write_out(struct upstream *upstream)
     if (count > 0 && from == &upstream->out)
         upstream->left += (unsigned)count;
     if (congested && !upstream_is_congested(upstream))
-        tell_relief(upstream);
+        upstream_tell_relief(upstream);
     if (buffer_length(from))
         write_rest(upstream, from);
     else
@@ -447,6 +451,18 @@ static void go(struct upstream *upstream)
     }
 }
 
+/* Of what others share. An own connection is in nobody's way, and replicas have no lanes. */
+static void set_window(struct upstream *upstream)
+{
+    bool shared = !upstream_is_own(upstream) && !upstream->options.replica;
+    reply_window_init(&upstream->window);
+    upstream->weighed = shared ? WEIGHED_BYTES : SIZE_MAX;
+    if (!upstream->options.large)
+        return;
+    reply_window_narrow(&upstream->window);
+    upstream->weighed = 0;
+}
+
 static void set_node(struct upstream *upstream, const struct redis_place *node)
 {
     if (!node)
@@ -465,6 +481,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     upstream->demotions = upstream->route->demotions;
     upstream->options = *options;
     set_node(upstream, options->node);
+    set_window(upstream);
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
     if (options->opening.length)

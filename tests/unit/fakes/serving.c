@@ -35,6 +35,7 @@ void fake_serving_init(struct fake_serving *fake, uint16_t cache_port, const cha
     serving->watch = fake->watch;
     fake->route = (struct cache_route){.config = fake->shared->config};
     serving->route = &fake->route;
+    serving->hosts = &fake->hosts;
     serving->relief = (struct turn_task){.run = do_nothing, .phase = TURN_WRITE};
     serving->weighing = (struct turn_task){.run = do_nothing, .phase = TURN_WRITE};
     serving->keyspaces = xcalloc_aligned(CACHE_LINE, KEYSPACES * sizeof(struct keyspace_counters));

@@ -4,6 +4,7 @@
 
 #include "fakes/keeper.h"
 #include "fakes/keyspaces.h"
+#include "worker/reply/hosts.h"
 #include "worker/reply/serving.h"
 
 struct fake_serving {
@@ -13,6 +14,7 @@ struct fake_serving {
     struct watch *watch;
     struct cache_route route;
     struct fake_keeper keeper;
+    struct hosts hosts; /* none */
 };
 
 /* Guards the keyspaces of fakes/keyspaces.h. The keeper's answers go to `deliver`; NULL: none

@@ -152,6 +152,12 @@ bool upstream_is_idle(const struct upstream *upstream)
     return !upstream->count;
 }
 
+size_t upstream_window(const struct upstream *upstream)
+{
+    (void)upstream;
+    return 1;
+}
+
 bool upstream_is_lost(const struct upstream *upstream)
 {
     return upstream->down;

@@ -240,6 +240,35 @@ static void what_is_held_holds_what_is_opened_meanwhile(void **state)
     end(&bench);
 }
 
+/* It is nobody else's, and does not count among the others. */
+static void who_takes_much_has_a_lane_apart(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    assert_int_equal(connections(&bench), 2);
+    struct upstream *large = led_to(&bench, POOL_TAKES_MUCH);
+    assert_true(large->options.large);
+    assert_int_equal(connections(&bench), 3);
+    for (uint64_t client = 0; client < 10; client++) {
+        assert_ptr_not_equal(led_to(&bench, client), large);
+        assert_false(led_to(&bench, client)->options.large);
+    }
+    set_count(&bench, 1);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 2);
+    set_count(&bench, 64);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 65);
+    assert_ptr_equal(led_to(&bench, POOL_TAKES_MUCH), large);
+    ask(large);
+    assert_false(pool_is_idle(bench.pool));
+    answer(large);
+    pool_close_idle(bench.pool);
+    assert_int_equal(connections(&bench), 0);
+    end(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_lane_that_is_left_is_still_there_for_what_was_on_it),
         cmocka_unit_test(a_protocol_that_nobody_speaks_has_none),
         cmocka_unit_test(another_pool_begins_with_as_many_as_are_wanted),
+        cmocka_unit_test(who_takes_much_has_a_lane_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,29 @@ static void of_a_large_reply_a_turn_takes_more_than_one_read(void **state)
     assert_in_range(turns, 1, LARGE_REPLY / ONE_READ / 2);
 }
 
+/* More as it is found that they are not large. */
+static void over_one_for_large_replies_few_commands_are_sent_ahead(void **state)
+{
+    static const struct upstream_options large = {.large = true};
+    struct upstream *upstream = begin(&large);
+    (void)state;
+    is_shared = true;
+    greet_it();
+    for (int i = 0; i < 50; i++) {
+        assert_false(upstream_is_congested(upstream));
+        ask(upstream, 1);
+        must_arrive("1\r\n");
+        say(cache, ":10\r\n");
+        must_come("1::10|");
+    }
+    assert_in_range(upstream_window(upstream), 100, 256);
+    for (size_t left = upstream_window(upstream); left; left--) {
+        assert_false(upstream_is_congested(upstream));
+        ask(upstream, 1);
+    }
+    assert_true(upstream_is_congested(upstream));
+}
+
 /* Behind a refused SELECT they would run in the wrong database. */
 static void requests_wait_for_the_greeting(void **state)
 {
@@ -446,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UPSTREAM_TEST(replies_go_to_requests_in_order),
         UPSTREAM_TEST(of_a_large_reply_a_turn_takes_more_than_one_read),
+        UPSTREAM_TEST(over_one_for_large_replies_few_commands_are_sent_ahead),
         UPSTREAM_TEST(requests_wait_for_the_greeting),
         UPSTREAM_TEST(a_refused_greeting_fails_what_waited_for_it),
         UPSTREAM_TEST(a_server_that_is_no_primary_is_as_good_as_none),

@@ -7,28 +7,29 @@
 
 #include <cmocka.h>
 
-#include "fakes/client.h"
+#include "fakes/clock.h"
+#include "fakes/serving.h"
 
 enum { ONE = 1001, OTHER = 1002 };
 
-static struct fake_clients clients;
+static struct fake_serving fake;
 static struct hosts hosts;
 
 static struct host *enter(uint64_t origin)
 {
-    return host_enter(&hosts, clients.clients.serving, origin);
+    return host_enter(&hosts, fake.serving, origin);
 }
 
 static void leave(struct host *host)
 {
-    host_leave(&hosts, clients.clients.serving, host);
+    host_leave(&hosts, fake.serving, host);
 }
 
 static int open_hosts(void **state)
 {
     (void)state;
-    fake_clients_init(&clients, "max_hints: 100\n", NULL, NULL);
-    clients.clients.serving->hosts = &hosts;
+    fake_serving_init(&fake, 1, "max_hints: 100\n", NULL, NULL);
+    fake.serving->hosts = &hosts;
     return 0;
 }
 
@@ -37,13 +38,13 @@ static int close_hosts(void **state)
     (void)state;
     hosts_finish(&hosts);
     hosts = (struct hosts){.first_left = NULL};
-    fake_clients_finish(&clients);
+    fake_serving_finish(&fake);
     return 0;
 }
 
 static void take_hint(struct host *host)
 {
-    struct hint_room room = hosts_hint_room(clients.clients.serving);
+    struct hint_room room = hosts_hint_room(fake.serving);
     struct hint_share client = {0};
     assert_true(hint_share_take(&client, &host->hints, &room, 1));
 }
@@ -84,7 +85,7 @@ static void a_host_is_forgotten_when_its_hints_have_ended(void **state)
     leave(third);
     struct host *other = enter(OTHER);
     assert_int_equal(hosts.all.count, 3);
-    clients.clients.serving->view->generation->settled++;
+    fake.serving->view->generation->settled++;
     leave(other);
     assert_int_equal(hosts.all.count, 0);
 }
@@ -97,15 +98,54 @@ static void a_host_without_clients_gets_its_places_back(void **state)
     take_hint(host);
     take_hint(host);
     leave(host);
-    hosts_give_back(clients.clients.serving, ONE, 1);
+    hosts_give_back(fake.serving, ONE, 1);
     assert_int_equal(host->hints.count, 1);
-    hosts_grant(clients.clients.serving, ONE, 1);
+    hosts_grant(fake.serving, ONE, 1);
     assert_int_equal(host->hints.count, 2);
-    hosts_give_back(clients.clients.serving, ONE, 2);
+    hosts_give_back(fake.serving, ONE, 2);
     assert_int_equal(hosts.all.count, 0);
-    hosts_give_back(clients.clients.serving, ONE, 1);
-    hosts_grant(clients.clients.serving, ONE, 1);
+    hosts_give_back(fake.serving, ONE, 1);
+    hosts_grant(fake.serving, ONE, 1);
     assert_int_equal(hosts.all.count, 0);
+}
+
+enum { MEGABYTE = 1024 * 1024 };
+
+static void note(uint64_t origin, size_t bytes)
+{
+    hosts_note_large(fake.serving, origin, bytes);
+}
+
+static void a_host_takes_much_for_a_while(void **state)
+{
+    (void)state;
+    struct host *host = enter(ONE), *other = enter(OTHER);
+    note(ONE, 7 * MEGABYTE);
+    assert_false(host_takes_much(host));
+    note(ONE, 2 * MEGABYTE);
+    assert_true(host_takes_much(host));
+    assert_false(host_takes_much(other));
+    now_ms += 9999;
+    assert_true(host_takes_much(host));
+    now_ms++;
+    assert_false(host_takes_much(host));
+    note(3, 100 * MEGABYTE); /* whose clients have gone */
+    leave(other);
+    leave(host);
+}
+
+static void what_comes_slowly_is_not_much(void **state)
+{
+    (void)state;
+    struct host *host = enter(ONE), *other = enter(OTHER);
+    for (int i = 0; i < 1000; i++, now_ms += 100)
+        note(ONE, MEGABYTE / 2);
+    assert_false(host_takes_much(host));
+    for (int i = 0; i < 100; i++, now_ms += 100)
+        note(ONE, MEGABYTE);
+    assert_true(host_takes_much(host));
+    leave(other);
+    leave(host);
 }
 
 int main(void)
@@ -114,6 +154,8 @@ int main(void)
     const struct CMUnitTest tests[] = {HOSTS_TEST(clients_of_one_host_are_counted_together),
                                        HOSTS_TEST(who_comes_back_has_what_he_had),
                                        HOSTS_TEST(a_host_is_forgotten_when_its_hints_have_ended),
-                                       HOSTS_TEST(a_host_without_clients_gets_its_places_back)};
+                                       HOSTS_TEST(a_host_without_clients_gets_its_places_back),
+                                       HOSTS_TEST(a_host_takes_much_for_a_while),
+                                       HOSTS_TEST(what_comes_slowly_is_not_much)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
