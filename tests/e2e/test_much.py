@@ -16,19 +16,22 @@ def take_much(guard, source=MUCH):
             wire.send(command("GET", "large") * 4)
 
 
-def connection_of(cache, word):
-    """Which one has last had this command."""
-    found = [client["addr"] for client in cache.client().client_list() if client["cmd"] == word]
-    assert len(found) == 1, found
-    return found[0]
+def connections(cache, *wires):
+    """Over which each of these asks the cache."""
+    found = {}
+    with cache.client().monitor() as monitor:
+        for number, wire in enumerate(wires):
+            assert wire.ask("STRLEN", f"probe {number}") == b":0\r\n"
+        while len(found) < len(wires):
+            seen = monitor.next_command()
+            if seen["command"].startswith("STRLEN probe "):
+                found[seen["command"]] = f"{seen['client_address']}:{seen['client_port']}"
+    return [found[f"STRLEN probe {number}"] for number in range(len(wires))]
 
 
 def are_apart(guard, cache, much, other, source=MUCH):
     take_much(guard, source)
-    assert much.ask("STRLEN", "large") == b":%d\r\n" % (4 * MEGABYTE)
-    assert other.ask("TTL", "large") == b":-1\r\n"
-    found = [client["addr"] for client in cache.client().client_list() if client["cmd"] in ("strlen", "ttl")]
-    return len(found) == 2
+    return len(set(connections(cache, much, other))) == 2
 
 
 def begin(start_guard, items, cache, **settings):
@@ -40,10 +43,9 @@ def test_others_do_not_share_its_connection(start_guard, items, cache):
     guard = begin(start_guard, items, cache)
     with guard.wire() as other, guard.wire(source=MUCH) as much:
         wait_until(lambda: are_apart(guard, cache, much, other), PATIENCE, "a connection apart")
-        there = connection_of(cache, "strlen")
         with guard.wire(source=MUCH) as newcomer, guard.wire() as another:
-            assert newcomer.ask("STRLEN", "large") == b":%d\r\n" % (4 * MEGABYTE)
-            assert connection_of(cache, "strlen") == there
+            apart, shared, *found = connections(cache, much, other, newcomer, another)
+            assert apart != shared and found == [apart, shared]
             assert another.ask("GET", "item:101") == bulk(None)
             assert another.ask("GET", "item:1") == bulk("payload 1")
 
@@ -84,7 +86,7 @@ def test_one_that_is_lost_is_made_anew(start_guard, items, cache):
     guard = begin(start_guard, items, cache)
     with guard.wire() as other, guard.wire(source=MUCH) as much:
         wait_until(lambda: are_apart(guard, cache, much, other), PATIENCE, "a connection apart")
-        cache.client().client_kill(connection_of(cache, "strlen"))
+        cache.client().client_kill(connections(cache, much)[0])
         wait_until(lambda: much.ask("ECHO", "back") == bulk("back"), PATIENCE, "a connection")
         assert other.ask("GET", "item:1") == bulk("payload 1")
         wait_until(lambda: are_apart(guard, cache, much, other), PATIENCE, "a connection apart")
