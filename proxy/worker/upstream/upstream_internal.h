@@ -191,6 +191,14 @@ static inline void upstream_tell_relief(struct upstream *upstream)
     turn_add(&upstream->serving->turn, &upstream->serving->relief);
 }
 
+/* What it is for decides how much is sent ahead over it, and which replies are weighed. */
+void upstream_set_window(struct upstream *upstream);
+
+/* So many bytes of a large reply to the oldest request have come; or it is whole with them, which
+ * were not weighed yet. */
+void upstream_weigh(struct upstream *upstream, size_t bytes);
+void upstream_weigh_whole(struct upstream *upstream, size_t bytes);
+
 /* A look-up of the name goes on; but nobody waits for it any longer. */
 void upstream_stop_waiting(struct upstream *upstream);
 

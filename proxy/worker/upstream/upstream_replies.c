@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "cache/greeting.h"
 #include "worker/reply/at_replica.h"
-#include "worker/reply/hosts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -249,29 +248,6 @@ said_by_node(struct upstream *upstream, struct in_flight request, struct span re
     return reply;
 }
 
-/* So many bytes of a large reply to the oldest request have come. */
-static void weigh(struct upstream *upstream, size_t bytes)
-{
-    const struct reply_slot *slot = upstream_next_slot(upstream);
-    if (upstream->weighed == SIZE_MAX)
-        return;
-    reply_window_take(&upstream->window, bytes);
-    if (slot && bytes)
-        hosts_note_large(upstream->serving, slot->replies ? slot->replies->origin : slot->origin,
-                         bytes);
-}
-
-/* The reply is whole, with so many bytes that were not weighed yet. */
-__attribute__((noinline)) static void weigh_whole(struct upstream *upstream, size_t bytes)
-{
-    weigh(upstream, bytes);
-    if (!upstream->options.large)
-        return;
-    if (upstream->in_flight.count >= upstream->window.most)
-        upstream_tell_relief(upstream);
-    reply_window_end(&upstream->window, 0);
-}
-
 /* The slot may be gone, and its client with it, when this returns; and so may the owner. Where the
  * reply was skipped, it is as if the cache had not answered. */
 static void deliver(struct upstream *upstream, struct span reply)
@@ -290,7 +266,7 @@ static void deliver(struct upstream *upstream, struct span reply)
         return;
     }
     if (reply.length >= upstream->weighed)
-        weigh_whole(upstream, reply.length);
+        upstream_weigh_whole(upstream, reply.length);
     struct in_flight request = in_flight_pop(&upstream->in_flight);
     bool is_readonly = greeting_is_readonly(reply);
     if (upstream->options.node) {
@@ -359,7 +335,7 @@ static void pass_on(struct upstream *upstream, struct reply_slot *slot)
     size_t passed = resp_frame_pass(&upstream->frame);
     if (upstream->reply == REPLY_GATHERED)
         upstream->reply = REPLY_PASSING;
-    weigh(upstream, passed);
+    upstream_weigh(upstream, passed);
     reply_slot_cache_part(slot, (struct span){at, passed});
     if (upstream->state == CLOSING)
         return;
@@ -375,7 +351,7 @@ static void take_part(struct upstream *upstream)
     if (before < LARGE_BYTES || !slot)
         return;
     if (upstream_skip(upstream, slot)) {
-        weigh(upstream, before - buffer_length(&upstream->in));
+        upstream_weigh(upstream, before - buffer_length(&upstream->in));
         return;
     }
     if (can_pass(upstream, slot))

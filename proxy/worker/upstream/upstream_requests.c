@@ -18,12 +18,6 @@
 
 #include <stdlib.h>
 
-enum {
-    CONGESTED_BYTES = 16 * 1024 * 1024, /* not yet taken by the kernel; all clients' together */
-    OWN_CONGESTED_BYTES = 1024 * 1024,
-    WEIGHED_BYTES = 32 * 1024 /* of a reply: with smaller ones nobody takes much */
-};
-
 static const struct backoff_bounds backoff_bounds = {100, 2000};
 /* Sentinels tell who is next, and nobody shall wait for long after that. */
 static const struct backoff_bounds followed_bounds = {100, 500};
@@ -300,29 +294,6 @@ bool upstream_has_room(struct upstream *upstream, size_t bytes)
     return buffer_try_reserve(&upstream->out, bytes);
 }
 
-void upstream_set_waiting(struct upstream *upstream, bool waiting)
-{
-    if (upstream->waits && !waiting)
-        upstream_tell_relief(upstream);
-    upstream->waits = waiting;
-}
-
-bool upstream_is_congested(const struct upstream *upstream)
-{
-    if (upstream->waits || upstream->in_flight.count >= upstream->window.most)
-        return true;
-    size_t most = upstream_is_own(upstream) ? OWN_CONGESTED_BYTES : CONGESTED_BYTES;
-    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) > most;
-}
-
-size_t upstream_window(const struct upstream *upstream)
-{
-    size_t most = upstream->window.most, count = upstream->in_flight.count;
-    if (most == SIZE_MAX)
-        return SIZE_MAX;
-    return count < most ? most - count : 1;
-}
-
 /* More may have gathered in `out` meanwhile. */
 static void on_written(uv_write_t *write, int status)
 {
@@ -451,18 +422,6 @@ static void go(struct upstream *upstream)
     }
 }
 
-/* Of what others share. An own connection is in nobody's way, and replicas have no lanes. */
-static void set_window(struct upstream *upstream)
-{
-    bool shared = !upstream_is_own(upstream) && !upstream->options.replica;
-    reply_window_init(&upstream->window);
-    upstream->weighed = shared ? WEIGHED_BYTES : SIZE_MAX;
-    if (!upstream->options.large)
-        return;
-    reply_window_narrow(&upstream->window);
-    upstream->weighed = 0;
-}
-
 static void set_node(struct upstream *upstream, const struct redis_place *node)
 {
     if (!node)
@@ -481,7 +440,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     upstream->demotions = upstream->route->demotions;
     upstream->options = *options;
     set_node(upstream, options->node);
-    set_window(upstream);
+    upstream_set_window(upstream);
     if (options->name)
         upstream->options.name = upstream->name = xstrdup(options->name);
     if (options->opening.length)
