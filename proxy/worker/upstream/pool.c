@@ -201,16 +201,20 @@ size_t pool_report_replicas(const struct pool *pool, struct replica_word *words,
                                                   : 0;
 }
 
-/* Any lane that is up will do. */
+/* Whichever comes first; NULL: none is. */
+static struct upstream *any_up(const struct pool_node *node)
+{
+    for (unsigned i = 0; i < PLACES; i++)
+        if (node->shared[i % 2][i / 2] && upstream_is_up(node->shared[i % 2][i / 2]))
+            return node->shared[i % 2][i / 2];
+    return NULL;
+}
+
 static void follow_replicas_of(struct pool *pool, int node, const struct redis_place *place)
 {
-    for (unsigned i = 0; i < PLACES; i++) {
-        struct upstream *upstream = pool->nodes[node].shared[i % 2][i / 2];
-        if (upstream && upstream_is_up(upstream)) {
-            replicas_follow(pool->replicas, node, place, upstream);
-            return;
-        }
-    }
+    struct upstream *upstream = any_up(&pool->nodes[node]);
+    if (upstream)
+        replicas_follow(pool->replicas, node, place, upstream);
 }
 
 static void follow_replicas(struct pool *pool)
@@ -325,14 +329,6 @@ void pool_close_idle(struct pool *pool)
                             pool->events ? pool->events->arg : NULL);
 }
 
-static bool is_any_up(const struct pool_node *node)
-{
-    for (unsigned i = 0; i < PLACES; i++)
-        if (node->shared[i % 2][i / 2] && upstream_is_up(node->shared[i % 2][i / 2]))
-            return true;
-    return false;
-}
-
 /* Whoever sent its last command there is led elsewhere before the next. One that cannot be
  * connected to, as a primary that has become a replica, is not worth keeping. */
 static void leave_nodes(struct pool *pool)
@@ -344,7 +340,7 @@ static void leave_nodes(struct pool *pool)
         bool is_one = map_of(pool)->nodes[i].slots > 0;
         if (is_one || !node->used || !all_of(node, upstream_is_idle)) {
             node->used = now;
-        } else if ((now - node->used > KEEP_MS || !is_any_up(node)) &&
+        } else if ((now - node->used > KEEP_MS || !any_up(node)) &&
                    map_of(pool)->nodes[i].place.host[0]) {
             close_idle_of(pool, (int)i, 0, LANES);
             pool->nodes[i] = (struct pool_node){0};
