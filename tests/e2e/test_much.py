@@ -34,9 +34,9 @@ def are_apart(guard, cache, much, other, source=MUCH):
     return len(set(connections(cache, much, other))) == 2
 
 
-def begin(start_guard, items, cache, **settings):
+def begin(start_guard, items, cache):
     cache.client().set("large", b"x" * 4 * MEGABYTE)
-    return start_guard(items(), workers=1, cache_connections=1, **settings)
+    return start_guard(items(), workers=1, cache_connections=1)
 
 
 def test_others_do_not_share_its_connection(start_guard, items, cache):

@@ -8,6 +8,13 @@
 
 #include <stdlib.h>
 
+/* Of large replies. */
+enum {
+    LITTLE_PER_MS = 8 * 1024,         /* is not much, for any time */
+    LITTLE_AT_ONCE = 8 * 1024 * 1024, /* nor this, behind none */
+    MUCH_MS = 10 * 1000               /* so long it counts as much, after the last that was */
+};
+
 struct hint_room hosts_hint_room(const struct serving *serving)
 {
     const struct config *config = serving_config(serving);
@@ -18,13 +25,6 @@ struct hint_room hosts_hint_room(const struct serving *serving)
                               .ttl_ms = config_ends_hints(config) ? config->hint_ttl_ms : 0,
                               .generation = generation ? generation->settled : 0};
 }
-
-/* Of large replies. */
-enum {
-    LITTLE_PER_MS = 8 * 1024,         /* is not much, for any time */
-    LITTLE_AT_ONCE = 8 * 1024 * 1024, /* nor this, behind none */
-    MUCH_MS = 10 * 1000               /* so long it counts as much, after the last that was */
-};
 
 static struct host *find(const struct hosts *hosts, uint64_t origin)
 {

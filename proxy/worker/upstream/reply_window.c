@@ -30,9 +30,9 @@ void reply_window_take(struct reply_window *window, size_t bytes)
     window->bytes += bytes;
 }
 
-void reply_window_end(struct reply_window *window, size_t bytes)
+void reply_window_end(struct reply_window *window)
 {
-    window->mean += (window->bytes + bytes) / WEIGHT;
+    window->mean += window->bytes / WEIGHT;
     window->mean -= window->mean / WEIGHT;
     window->bytes = 0;
     choose(window);

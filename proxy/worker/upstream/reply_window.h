@@ -19,8 +19,8 @@ void reply_window_init(struct reply_window *window);
 /* As many as are answered with some megabyte; none is known yet: one. */
 void reply_window_narrow(struct reply_window *window);
 
-/* So many bytes of a reply have come; or with them it is whole. */
+/* So many bytes of a reply have come; or it is whole. */
 void reply_window_take(struct reply_window *window, size_t bytes);
-void reply_window_end(struct reply_window *window, size_t bytes);
+void reply_window_end(struct reply_window *window);
 
 #endif

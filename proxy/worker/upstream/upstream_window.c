@@ -61,5 +61,5 @@ __attribute__((noinline)) void upstream_weigh_whole(struct upstream *upstream, s
         return;
     if (upstream->in_flight.count >= upstream->window.most)
         upstream_tell_relief(upstream);
-    reply_window_end(&upstream->window, 0);
+    reply_window_end(&upstream->window);
 }
