@@ -50,6 +50,19 @@ def test_others_do_not_share_its_connection(start_guard, items, cache):
             assert another.ask("GET", "item:1") == bulk("payload 1")
 
 
+def test_who_only_asks_and_leaves_is_remembered(start_guard, items, cache):
+    guard = begin(start_guard, items, cache)
+
+    def newcomer_is_apart(other):
+        take_much(guard)
+        wait_until(lambda: guard.status()["clients"] == 1, PATIENCE, "that only the other is left")
+        with guard.wire(MUCH) as newcomer:
+            return len(set(connections(cache, newcomer, other))) == 2
+
+    with guard.wire() as other:
+        wait_until(lambda: newcomer_is_apart(other), PATIENCE, "a connection apart")
+
+
 def test_who_is_alone_keeps_its_connection(start_guard, items, cache):
     guard = begin(start_guard, items, cache)
     with guard.wire() as other, guard.wire() as much:

@@ -1,6 +1,12 @@
-/* Those without clients stand in a list: the head is looked at whenever somebody comes or goes, and
- * goes itself when its hints have ended. Each of them has a hint at least, so max_hints bounds how
- * many there are. */
+/* Whenever a client comes or goes, the hosts that have not been looked at for longest are: one
+ * without clients goes itself when nothing of it counts any more. There are four looks for each
+ * host that may have come; so those that could go, and have not yet been looked at, are fewer than
+ * those that count.
+ *
+ * And these are bounded where they have no clients. Each has a hint at least, and there are
+ * max_hints; or it has had large replies: a megabyte is forgotten in an eighth of a second, and
+ * many of them are in ten.
+ */
 #include "worker/reply/hosts.h"
 
 #include "base/clock.h"
@@ -14,6 +20,8 @@ enum {
     LITTLE_AT_ONCE = 8 * 1024 * 1024, /* nor this, behind none */
     MUCH_MS = 10 * 1000               /* so long it counts as much, after the last that was */
 };
+
+enum { LOOKS = 2 }; /* at hosts, for one client that comes or goes */
 
 struct hint_room hosts_hint_room(const struct serving *serving)
 {
@@ -43,35 +51,29 @@ static struct host *add(struct hosts *hosts, uint64_t origin)
     return host;
 }
 
-static void forget(struct hosts *hosts, struct host *host)
+static uint64_t large_left(const struct host *host, uint64_t now)
 {
-    keymap_remove(&hosts->all, &host->node);
-    free(host);
+    uint64_t leaked = (now - host->large_at) * LITTLE_PER_MS;
+    return host->large_bytes > leaked ? host->large_bytes - leaked : 0;
 }
 
-/* ---- without clients ---- */
-
-static void append(struct hosts *hosts, struct host *host)
+/* Hints that have ended do not, though they have not been counted anew yet. */
+static bool counts(const struct host *host, const struct hint_room *room)
 {
-    host->earlier = hosts->last_left;
-    host->later = NULL;
-    *(hosts->last_left ? &hosts->last_left->later : &hosts->first_left) = host;
-    hosts->last_left = host;
-}
-
-static void take_out(struct hosts *hosts, struct host *host)
-{
-    *(host->earlier ? &host->earlier->later : &hosts->first_left) = host->later;
-    *(host->later ? &host->later->earlier : &hosts->last_left) = host->earlier;
+    return host->clients || (host->hints.count && !hint_share_has_ended(&host->hints, room)) ||
+           room->now < host->much_until || large_left(host, room->now);
 }
 
 static void forget_ended(struct hosts *hosts, const struct serving *serving)
 {
     struct hint_room room = hosts_hint_room(serving);
-    struct host *host;
-    while ((host = hosts->first_left) && hint_share_has_ended(&host->hints, &room)) {
-        take_out(hosts, host);
-        forget(hosts, host);
+    for (unsigned looks = 0; looks < LOOKS && hosts->all.oldest; looks++) {
+        struct host *host = container_of(hosts->all.oldest, struct host, node);
+        keymap_remove(&hosts->all, &host->node);
+        if (counts(host, &room))
+            keymap_insert(&hosts->all, &host->node);
+        else
+            free(host);
     }
 }
 
@@ -82,8 +84,6 @@ struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint
     struct host *host = find(hosts, origin);
     if (!host)
         host = add(hosts, origin);
-    else if (!host->clients)
-        take_out(hosts, host);
     host->clients++;
     forget_ended(hosts, serving);
     return host;
@@ -91,25 +91,15 @@ struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint
 
 void host_leave(struct hosts *hosts, const struct serving *serving, struct host *host)
 {
+    host->clients--;
     forget_ended(hosts, serving);
-    if (--host->clients)
-        return;
-    if (host->hints.count)
-        append(hosts, host);
-    else
-        forget(hosts, host);
 }
 
 void hosts_give_back(const struct serving *serving, uint64_t origin, size_t places)
 {
     struct host *host = find(serving->hosts, origin);
-    if (!host)
-        return;
-    hint_share_return(&host->hints, places);
-    if (host->clients || host->hints.count)
-        return;
-    take_out(serving->hosts, host);
-    forget(serving->hosts, host);
+    if (host)
+        hint_share_return(&host->hints, places);
 }
 
 void hosts_grant(const struct serving *serving, uint64_t origin, size_t places)
@@ -124,10 +114,10 @@ void hosts_grant(const struct serving *serving, uint64_t origin, size_t places)
 void hosts_note_large(const struct serving *serving, uint64_t origin, size_t bytes)
 {
     struct host *host = find(serving->hosts, origin);
+    uint64_t now = clock_ms();
     if (!host)
-        return;
-    uint64_t now = clock_ms(), leaked = (now - host->large_at) * LITTLE_PER_MS;
-    host->large_bytes = bytes + (host->large_bytes > leaked ? host->large_bytes - leaked : 0);
+        host = add(serving->hosts, origin);
+    host->large_bytes = bytes + large_left(host, now);
     host->large_at = now;
     if (host->large_bytes > LITTLE_AT_ONCE)
         host->much_until = now + MUCH_MS;
@@ -140,10 +130,10 @@ bool host_takes_much(const struct host *host)
 
 void hosts_finish(struct hosts *hosts)
 {
-    struct host *host;
-    while ((host = hosts->first_left)) {
-        take_out(hosts, host);
-        forget(hosts, host);
+    while (hosts->all.oldest) {
+        struct host *host = container_of(hosts->all.oldest, struct host, node);
+        keymap_remove(&hosts->all, &host->node);
+        free(host);
     }
     keymap_finish(&hosts->all);
 }

@@ -14,20 +14,18 @@ struct host {
     unsigned clients;
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
     struct hint_share hints;
-    uint64_t large_bytes;         /* of large replies, as of large_at; they leak away */
-    uint64_t large_at;            /* clock_ms() */
-    uint64_t much_until;          /* likewise; 0: they never were much */
-    struct host *earlier, *later; /* of those without clients, by when the last one left */
+    uint64_t large_bytes; /* of large replies, as of large_at; they leak away */
+    uint64_t large_at;    /* clock_ms() */
+    uint64_t much_until;  /* likewise; 0: they never were much */
 };
 
 /* Zeroed: of nobody. */
 struct hosts {
     struct keymap all;
-    struct host *first_left, *last_left;
 };
 
 /* One more client is there, or one less. Without any, a host is remembered for as long as hints of
- * its clients count, or writes of theirs may still come to be hints. */
+ * its clients count, or writes of theirs may still come to be hints, or large replies to them. */
 struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint64_t origin);
 void host_leave(struct hosts *hosts, const struct serving *serving, struct host *host);
 
@@ -37,7 +35,7 @@ void hosts_give_back(const struct serving *serving, uint64_t origin, size_t plac
 void hosts_grant(const struct serving *serving, uint64_t origin, size_t places);
 
 /* So many bytes of a large reply have come for a client of that host, over a connection that others
- * share. */
+ * share. The client may have gone: who only asks and leaves takes no less. */
 void hosts_note_large(const struct serving *serving, uint64_t origin, size_t bytes);
 
 /* Its clients have had megabytes a second of such replies lately. */

@@ -37,7 +37,7 @@ static int close_hosts(void **state)
 {
     (void)state;
     hosts_finish(&hosts);
-    hosts = (struct hosts){.first_left = NULL};
+    hosts = (struct hosts){.all = {NULL}};
     fake_serving_finish(&fake);
     return 0;
 }
@@ -71,8 +71,15 @@ static void who_comes_back_has_what_he_had(void **state)
     leave(host);
     assert_ptr_equal(enter(ONE), host);
     assert_int_equal(host->hints.count, 1);
-    assert_null(hosts.first_left);
     leave(host);
+    assert_int_equal(hosts.all.count, 1);
+}
+
+/* A look at two hosts each. */
+static void come_and_go(uint64_t origin, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        leave(enter(origin));
 }
 
 static void a_host_is_forgotten_when_its_hints_have_ended(void **state)
@@ -83,10 +90,28 @@ static void a_host_is_forgotten_when_its_hints_have_ended(void **state)
     take_hint(third);
     leave(host);
     leave(third);
-    struct host *other = enter(OTHER);
-    assert_int_equal(hosts.all.count, 3);
+    come_and_go(OTHER, 10);
+    assert_int_equal(hosts.all.count, 2);
     fake.serving->view->generation->settled++;
-    leave(other);
+    come_and_go(OTHER, 2);
+    assert_int_equal(hosts.all.count, 0);
+}
+
+/* Of many that come once some may wait to be looked at, behind those that stay. */
+static void those_that_could_be_forgotten_are_few(void **state)
+{
+    enum { STAY = 100 };
+    (void)state;
+    struct host *stays[STAY];
+    for (unsigned i = 0; i < STAY; i++)
+        stays[i] = enter(i);
+    for (unsigned i = 0; i < 100 * STAY; i++) {
+        come_and_go(STAY + i, 1);
+        assert_true(hosts.all.count <= 2 * STAY);
+    }
+    for (unsigned i = 0; i < STAY; i++)
+        leave(stays[i]);
+    come_and_go(0, STAY);
     assert_int_equal(hosts.all.count, 0);
 }
 
@@ -103,6 +128,7 @@ static void a_host_without_clients_gets_its_places_back(void **state)
     hosts_grant(fake.serving, ONE, 1);
     assert_int_equal(host->hints.count, 2);
     hosts_give_back(fake.serving, ONE, 2);
+    come_and_go(OTHER, 1);
     assert_int_equal(hosts.all.count, 0);
     hosts_give_back(fake.serving, ONE, 1);
     hosts_grant(fake.serving, ONE, 1);
@@ -129,9 +155,41 @@ static void a_host_takes_much_for_a_while(void **state)
     assert_true(host_takes_much(host));
     now_ms++;
     assert_false(host_takes_much(host));
-    note(3, 100 * MEGABYTE); /* whose clients have gone */
     leave(other);
     leave(host);
+}
+
+/* Whether it takes them while its clients are there, or has only asked. */
+static void what_a_host_took_is_remembered_without_clients(void **state)
+{
+    (void)state;
+    come_and_go(ONE, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        note(ONE, 3 * MEGABYTE);
+        come_and_go(OTHER, 10);
+    }
+    struct host *host = enter(ONE);
+    assert_true(host_takes_much(host));
+    leave(host);
+    now_ms += 9999;
+    come_and_go(OTHER, 10);
+    assert_int_equal(hosts.all.count, 1);
+    now_ms++;
+    come_and_go(OTHER, 10);
+    assert_int_equal(hosts.all.count, 0);
+}
+
+static void a_little_is_soon_forgotten(void **state)
+{
+    (void)state;
+    for (uint64_t origin = 0; origin < 10000; origin++, now_ms++) {
+        note(origin, 32 * 1024);
+        come_and_go(origin, 1);
+        assert_true(hosts.all.count < 20);
+    }
+    now_ms += 4;
+    come_and_go(0, 20);
+    assert_int_equal(hosts.all.count, 0);
 }
 
 static void what_comes_slowly_is_not_much(void **state)
@@ -154,8 +212,11 @@ int main(void)
     const struct CMUnitTest tests[] = {HOSTS_TEST(clients_of_one_host_are_counted_together),
                                        HOSTS_TEST(who_comes_back_has_what_he_had),
                                        HOSTS_TEST(a_host_is_forgotten_when_its_hints_have_ended),
+                                       HOSTS_TEST(those_that_could_be_forgotten_are_few),
                                        HOSTS_TEST(a_host_without_clients_gets_its_places_back),
                                        HOSTS_TEST(a_host_takes_much_for_a_while),
+                                       HOSTS_TEST(what_a_host_took_is_remembered_without_clients),
+                                       HOSTS_TEST(a_little_is_soon_forgotten),
                                        HOSTS_TEST(what_comes_slowly_is_not_much)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
