@@ -1,38 +1,12 @@
 /* Those of RESP3 are made when first wanted, and those to a node of a cluster, too. */
-#include "worker/upstream/pool.h"
+#include "worker/upstream/pool_internal.h"
 
 #include "base/clock.h"
-#include "cache/cache_target.h"
 #include "redis/topology/redis_cluster.h"
 
 #include <stdlib.h>
 
-enum {
-    KEEP_MS = 10000, /* a node without slots: it may get some, or get them back */
-    LARGE_LANE = CACHE_CONNECTIONS_MAX, /* of those who take much */
-    LANES,
-    PLACES = 2 * LANES
-};
-
-struct pool_node {
-    /* By protocol and lane; NULL: it was not wanted yet, or is not any more. */
-    struct upstream *shared[2][LANES];
-    uint64_t used; /* clock_ms() when it last had a slot, or anything under way */
-};
-
-struct pool {
-    struct serving *serving;
-    struct cache_route *route;
-    unsigned count;           /* of lanes that are in use: connections to a node, a protocol */
-    unsigned wanted;          /* as many as there are to be; more than `count` are prepared */
-    struct pool_node *nodes;  /* by number */
-    unsigned node_count;      /* that there is room for */
-    struct pool_node nowhere; /* of slots that nobody has */
-    bool holds;               /* what is sent, also on those that are yet to be opened */
-    const struct pool_events *events;
-    struct replicas *replicas; /* of the nodes; NULL: they have not been wanted */
-    struct learned learned;
-};
+enum { KEEP_MS = 10000 }; /* a node without slots: it may get some, or get them back */
 
 bool pool_is_cluster(const struct pool *pool)
 {
@@ -350,68 +324,6 @@ static void leave_nodes(struct pool *pool)
     }
 }
 
-/* ---- another number ---- */
-
-/* Some lane in use has a connection there. */
-static bool is_used(const struct pool *pool, const struct pool_node *node, bool resp3)
-{
-    for (unsigned lane = 0; lane < pool->count; lane++)
-        if (node->shared[resp3][lane])
-            return true;
-    return false;
-}
-
-static bool is_up(const struct pool *pool, const struct pool_node *node, bool resp3)
-{
-    for (unsigned lane = 0; lane < pool->count; lane++)
-        if (node->shared[resp3][lane] && upstream_is_up(node->shared[resp3][lane]))
-            return true;
-    return false;
-}
-
-static void prepare(struct pool *pool)
-{
-    for (unsigned i = 0; i < pool->node_count; i++)
-        for (unsigned place = 2 * pool->count; place < 2 * pool->wanted; place++)
-            if (is_used(pool, &pool->nodes[i], place % 2 == 1))
-                pool_lane(pool, (int)i, place % 2 == 1, place / 2);
-}
-
-/* Nobody loses by being led there. What was not wanted when lanes were prepared is made when it is,
- * as ever. */
-static bool is_prepared(const struct pool *pool, unsigned lane)
-{
-    for (unsigned i = 0; i < 2 * pool->node_count; i++) {
-        const struct pool_node *node = &pool->nodes[i / 2];
-        const struct upstream *upstream = node->shared[i % 2][lane];
-        if (upstream && !upstream_is_up(upstream) && is_up(pool, node, i % 2 == 1))
-            return false;
-    }
-    return true;
-}
-
-static void use_prepared(struct pool *pool)
-{
-    unsigned before = pool->count;
-    prepare(pool);
-    while (pool->count < pool->wanted && is_prepared(pool, pool->count))
-        pool->count++;
-    if (pool->count != before)
-        pool_tell_changed(pool);
-}
-
-void pool_resize(struct pool *pool)
-{
-    unsigned wanted = serving_config(pool->serving)->cache_connections;
-    if (wanted == pool->wanted)
-        return;
-    pool->wanted = wanted;
-    if (pool->count <= wanted)
-        return; /* the next tick prepares them */
-    pool->count = wanted;
-    pool_tell_changed(pool);
-}
-
 static bool is_not_lost(const struct upstream *upstream)
 {
     return !upstream_is_lost(upstream);
@@ -428,7 +340,7 @@ static void tell_log(const struct pool *pool)
 void pool_tick(struct pool *pool)
 {
     if (pool->count < pool->wanted)
-        use_prepared(pool);
+        pool_use_prepared(pool);
     close_idle(pool, pool->wanted, LARGE_LANE);
     leave_nodes(pool);
     if (pool->serving->pool != pool)
@@ -463,7 +375,7 @@ void pool_open(struct pool *pool)
 static bool speaks(const struct pool *pool, bool resp3)
 {
     for (unsigned i = 0; i < pool->node_count; i++)
-        if (is_used(pool, &pool->nodes[i], resp3))
+        if (pool_uses(pool, &pool->nodes[i], resp3))
             return true;
     return false;
 }
