@@ -1,4 +1,5 @@
 """Hosts that take large replies have a connection to the cache for that, beside those of the others."""
+import contextlib
 import random
 
 from servers import PATIENCE
@@ -9,24 +10,25 @@ MEGABYTE = 1 << 20
 MUCH = "127.0.0.2"
 
 
-def take_much(guard, source=MUCH):
+def take_much(guard, source=MUCH, key="large"):
     """Asks, and leaves: so it comes as fast as the guard reads it, however slow this program is."""
     for _ in range(3):
         with guard.wire(source) as wire:
-            wire.send(command("GET", "large") * 4)
+            wire.send(command("GET", key) * 4)
 
 
-def connections(cache, *wires):
-    """Over which each of these asks the cache."""
+def connections(cache, *wires, slot="any"):
+    """Over which each of these asks the cache for what is in that slot."""
+    probes = [f"STRLEN {{{slot}}}{number}" for number in range(len(wires))]
     found = {}
     with cache.client().monitor() as monitor:
-        for number, wire in enumerate(wires):
-            assert wire.ask("STRLEN", f"probe {number}") == b":0\r\n"
+        for wire, probe in zip(wires, probes):
+            assert wire.ask(*probe.split()) == b":0\r\n"
         while len(found) < len(wires):
             seen = monitor.next_command()
-            if seen["command"].startswith("STRLEN probe "):
+            if seen["command"] in probes:
                 found[seen["command"]] = f"{seen['client_address']}:{seen['client_port']}"
-    return [found[f"STRLEN probe {number}"] for number in range(len(wires))]
+    return [found[probe] for probe in probes]
 
 
 def are_apart(guard, cache, much, other, source=MUCH):
@@ -103,3 +105,34 @@ def test_one_that_is_lost_is_made_anew(start_guard, items, cache):
         wait_until(lambda: much.ask("ECHO", "back") == bulk("back"), PATIENCE, "a connection")
         assert other.ask("GET", "item:1") == bulk("payload 1")
         wait_until(lambda: are_apart(guard, cache, much, other), PATIENCE, "a connection apart")
+
+
+def test_nobody_is_led_where_a_node_gives_no_more_connections(start_guard, items, cluster):
+    keys = [next(key for key in map(str, range(1000)) if cluster.node_of(key) is node)
+            for node in cluster.primaries]
+    free, full = (node.client() for node in cluster.primaries[:2])
+    guard = start_guard(items(), cache=cluster.url, workers=1, cache_connections=1)
+    with guard.wire() as other, contextlib.ExitStack() as stack:
+        much = [stack.enter_context(guard.wire(source=MUCH)) for _ in range(6)]
+        for wire in (other, *much):
+            assert [wire.ask("SET", key, "x") for key in keys] == [b"+OK\r\n"] * 3
+        free.set(keys[0], b"x" * 4 * MEGABYTE)
+        before = full.config_get("maxclients")["maxclients"]
+
+        def is_refused(*wires):
+            take_much(guard, key=keys[0])
+            for wire in wires:
+                assert [wire.ask("STRLEN", key) for key in keys[1:]] == [b":1\r\n"] * 2
+            return full.info("stats")["rejected_connections"] >= 3
+
+        full.config_set("maxclients", full.info("clients")["connected_clients"])
+        try:
+            wait_until(lambda: is_refused(*much), PATIENCE, "that the guard tries to connect")
+        finally:
+            full.config_set("maxclients", before)
+
+        def are_led():
+            take_much(guard, key=keys[0])
+            return len(set(connections(cluster.primaries[0], much[0], other, slot=keys[0]))) == 2
+
+        wait_until(are_led, PATIENCE, "a connection apart to each node")

@@ -187,20 +187,12 @@ static bool has_others(const struct client *client)
            client->host->clients;
 }
 
-/* One that cannot be connected to is worse than having others wait. */
-static bool can_take_much(const struct client *client)
-{
-    struct pool *pool = client->serving->pool;
-    struct upstream *lane =
-        pool_shared(pool, pool_node_for(pool, client->id), client->replies.resp3, POOL_TAKES_MUCH);
-    return client->takes_much ? !upstream_is_lost(lane) : upstream_is_up(lane);
-}
-
 void client_follow_host(struct client *client)
 {
     if (client->state >= CLIENT_CLOSING)
         return;
-    bool much = host_takes_much(client->host) && has_others(client) && can_take_much(client);
+    bool much = host_takes_much(client->host) && has_others(client) &&
+                pool_takes_much(client->serving->pool, client->replies.resp3, client->takes_much);
     if (much == client->takes_much)
         return;
     client->takes_much = much;

@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 
-enum { KEEP_MS = 10000 }; /* a node without slots: it may get some, or get them back */
+enum {
+    KEEP_MS = 10000
+}; /* what may be wanted again: a node without slots, a lane without clients */
 
 bool pool_is_cluster(const struct pool *pool)
 {
@@ -342,6 +344,8 @@ void pool_tick(struct pool *pool)
     if (pool->count < pool->wanted)
         pool_use_prepared(pool);
     close_idle(pool, pool->wanted, LARGE_LANE);
+    if (clock_ms() - pool->large_wanted > KEEP_MS)
+        close_idle(pool, LARGE_LANE, LANES);
     leave_nodes(pool);
     if (pool->serving->pool != pool)
         return;

@@ -15,8 +15,8 @@
  *               │ up it is in use                               │ is under way on it
  *
  * Beside them there is a lane for clients whose hosts take much (hosts.h), so that nobody else
- * waits behind their large replies. It is made when first wanted, and few commands are sent ahead
- * over it.
+ * waits behind their large replies. It is made when first wanted, ends when nobody has wanted it
+ * for a while, and few commands are sent ahead over it.
  *
  * A client that is led from one lane to another has all its replies before it sends anything there
  * (client_reroute()). So nothing overtakes anything, and nothing is lost.
@@ -78,6 +78,11 @@ const struct redis_map *pool_map(const struct pool *pool);
 /* The connection to the node that whoever has this id keeps to while it speaks this protocol.
  * NO_NODE: one on which everything fails. */
 struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id);
+
+/* Whether who takes much loses nothing in its own lane: at each node with which this protocol is
+ * spoken it is up, or for who is there already not lost; or nothing is. To be asked for as long as
+ * anybody is there, or would be; it is made where it is missing. */
+bool pool_takes_much(struct pool *pool, bool resp3, bool is_there);
 
 /* That lane itself, in use or not: what was under way on it at another node keeps its order. */
 struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane);

@@ -25,6 +25,7 @@ struct pool {
     struct pool_node *nodes;  /* by number */
     unsigned node_count;      /* that there is room for */
     struct pool_node nowhere; /* of slots that nobody has */
+    uint64_t large_wanted;    /* clock_ms() when the lane of those who take much last was */
     bool holds;               /* what is sent, also on those that are yet to be opened */
     const struct pool_events *events;
     struct replicas *replicas; /* of the nodes; NULL: they have not been wanted */

@@ -1,6 +1,8 @@
 /* Which lanes of a pool are in use, and how another number of them comes to be. */
 #include "worker/upstream/pool_internal.h"
 
+#include "base/clock.h"
+
 bool pool_uses(const struct pool *pool, const struct pool_node *node, bool resp3)
 {
     for (unsigned lane = 0; lane < pool->count; lane++)
@@ -58,4 +60,18 @@ void pool_resize(struct pool *pool)
         return; /* the next tick prepares them */
     pool->count = wanted;
     pool_tell_changed(pool);
+}
+
+bool pool_takes_much(struct pool *pool, bool resp3, bool is_there)
+{
+    bool takes = true;
+    pool->large_wanted = clock_ms();
+    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;) {
+        if ((unsigned)node >= pool->node_count || !pool_uses(pool, &pool->nodes[node], resp3))
+            continue;
+        const struct upstream *lane = pool_lane(pool, node, resp3, LARGE_LANE);
+        bool bad = is_there ? upstream_is_lost(lane) : !upstream_is_up(lane);
+        takes = takes && !(bad && is_up(pool, &pool->nodes[node], resp3));
+    }
+    return takes;
 }

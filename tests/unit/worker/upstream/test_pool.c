@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "fakes/clock.h"
 #include "fakes/serving.h"
 #include "fakes/upstream.h"
 #include "worker/upstream/pool.h"
@@ -240,13 +241,14 @@ static void what_is_held_holds_what_is_opened_meanwhile(void **state)
     end(&bench);
 }
 
-/* It is nobody else's, and does not count among the others. */
+/* It is nobody else's, does not count among the others, and ends when nobody asks for it. */
 static void who_takes_much_has_a_lane_apart(void **state)
 {
     struct bench bench;
     (void)state;
     begin(&bench, 2);
     assert_int_equal(connections(&bench), 2);
+    assert_true(pool_takes_much(bench.pool, false, false));
     struct upstream *large = led_to(&bench, POOL_TAKES_MUCH);
     assert_true(large->options.large);
     assert_int_equal(connections(&bench), 3);
@@ -261,11 +263,40 @@ static void who_takes_much_has_a_lane_apart(void **state)
     pool_tick(bench.pool);
     assert_int_equal(connections(&bench), 65);
     assert_ptr_equal(led_to(&bench, POOL_TAKES_MUCH), large);
+    now_ms += 10000;
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 65);
     ask(large);
-    assert_false(pool_is_idle(bench.pool));
+    now_ms++;
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 65);
     answer(large);
-    pool_close_idle(bench.pool);
-    assert_int_equal(connections(&bench), 0);
+    pool_tick(bench.pool);
+    assert_int_equal(connections(&bench), 64);
+    assert_ptr_equal(bench.ended, large);
+    end(&bench);
+}
+
+/* Nobody is led to where he fails, while others do not. */
+static void a_lane_apart_is_as_good_as_the_others(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench, 2);
+    upstreams_begin_down = true;
+    assert_false(pool_takes_much(bench.pool, false, false));
+    struct upstream *large = led_to(&bench, POOL_TAKES_MUCH);
+    assert_true(pool_takes_much(bench.pool, true, false)); /* with which nobody has spoken */
+    large->down = false;
+    large->dialing = true;
+    assert_false(pool_takes_much(bench.pool, false, false));
+    assert_true(pool_takes_much(bench.pool, false, true));
+    large->dialing = false;
+    assert_true(pool_takes_much(bench.pool, false, false));
+    large->down = true;
+    assert_false(pool_takes_much(bench.pool, false, true));
+    led_to(&bench, 0)->down = led_to(&bench, 1)->down = true;
+    assert_true(pool_takes_much(bench.pool, false, true));
     end(&bench);
 }
 
@@ -281,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_protocol_that_nobody_speaks_has_none),
         cmocka_unit_test(another_pool_begins_with_as_many_as_are_wanted),
         cmocka_unit_test(who_takes_much_has_a_lane_apart),
+        cmocka_unit_test(a_lane_apart_is_as_good_as_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
