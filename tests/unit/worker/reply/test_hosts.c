@@ -37,7 +37,7 @@ static int close_hosts(void **state)
 {
     (void)state;
     hosts_finish(&hosts);
-    hosts = (struct hosts){.all = {NULL}};
+    hosts = (struct hosts){.all.count = 0};
     fake_serving_finish(&fake);
     return 0;
 }
