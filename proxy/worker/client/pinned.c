@@ -458,14 +458,17 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
     return frame.at[0] == '>';
 }
 
-/* Invalidations are waited for. A transaction would count a PING, and what is passed on as it is,
- * or in a way that is not followed, has no place for one. */
+/* Messages or invalidations are waited for. A transaction would count a PING, and what is passed on
+ * as it is, or in a way that is not followed, has no place for one. */
 static bool may_ping(const struct client *client, const struct upstream *upstream)
 {
+    const unsigned hears = PINNED_SUBSCRIBED | PINNED_TRACKING;
     const unsigned closed =
         PINNED_MULTI | PINNED_MONITOR | PINNED_ALTERED | PINNED_RELAY | PINNED_UPLOAD | PINNED_SKIP;
-    return tracking_hears(client, upstream) &&
-           (upstream != client->pinned.own || !(client->pinned.states & closed));
+    unsigned states = client->pinned.states;
+    if (upstream != client->pinned.own)
+        return tracking_hears(client, upstream);
+    return states & hears && !(states & closed);
 }
 
 static const struct upstream_owner owner = {.takes = takes,

@@ -1,5 +1,6 @@
-"""A connection by which a client listens in a cluster, and that carries nothing any more while it stays
-open: as behind a firewall that has forgotten it."""
+"""A connection by which a client listens, and that carries nothing any more while it stays open: as
+behind a firewall that has forgotten it. In a cluster it hears again, or is told to forget everything;
+of one server its own connection is all that it has, and it is told that by an end of it."""
 import contextlib
 import socket
 
@@ -7,7 +8,7 @@ import pytest
 
 from clusters import Cluster
 from following import follow  # a fixture
-from gate import Fronted
+from gate import Fronted, Gate
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
@@ -117,4 +118,61 @@ def test_no_ping_goes_into_a_transaction(guard, node):
         assert wire.ask("GET", "plain") == b"+QUEUED\r\n"  # it has a node from here on
         before = pings(node)
         wait_until(lambda: pings(node) >= before + 2, PATIENCE, "the listener's pings")
+        assert wire.ask("EXEC") == b"*1\r\n_\r\n"
+
+
+# ---- of one server ----
+
+@pytest.fixture
+def guarded_gate(cache):
+    gate = Gate(cache.port)
+    yield gate
+    gate.release()
+    gate.close()
+
+
+@pytest.fixture
+def guard_of_one(follow, items, guarded_gate):
+    started = follow(items(), cache=f"redis://127.0.0.1:{guarded_gate.port}", cache_timeout="1s")
+    yield started
+    assert started.stop() == 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("word", ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"])
+def test_who_has_gone_deaf_is_not_left_waiting(guard_of_one, guarded_gate, cache, word, version):
+    with listen(guard_of_one, version, word) as wire:
+        guarded_gate.hold_answers(b"unheard")
+        publish = "SPUBLISH" if word == "SSUBSCRIBE" else "PUBLISH"
+        assert cache.client().execute_command(publish, CHANNEL, "unheard") == 1
+        guarded_gate.wait_held()
+        guarded_gate.hold_no_more()
+        assert wire.read_until_closed() == b""
+
+
+@pytest.mark.parametrize("options", [[], ["BCAST"]], ids=["by key", "all"])
+def test_who_tracks_and_has_gone_deaf_does_not_go_on(guard_of_one, guarded_gate, cache, options):
+    with tracker(guard_of_one, *options) as wire:
+        guarded_gate.hold_answers(b"invalidate")
+        cache.client().set("plain", "unheard")
+        guarded_gate.wait_held()
+        guarded_gate.hold_no_more()
+        assert wire.read_until_closed() == b""
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_whoever_has_nothing_to_hear_from_one_server_is_told_nothing(guard_of_one, cache, version):
+    with listen(guard_of_one, version, "SUBSCRIBE") as wire:
+        before = pings(cache)
+        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "pings")
+        assert cache.client().publish(CHANNEL, "first") == 1
+        assert wire.read_reply() == message(version, "", "first")
+
+
+def test_no_ping_goes_into_a_transaction_at_one_server(guard_of_one, cache):
+    with tracker(guard_of_one) as wire, listen(guard_of_one, 3, "SUBSCRIBE"):
+        assert wire.ask("MULTI") == b"+OK\r\n"
+        assert wire.ask("GET", "plain") == b"+QUEUED\r\n"
+        before = pings(cache)
+        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "the listener's pings")
         assert wire.ask("EXEC") == b"*1\r\n_\r\n"
