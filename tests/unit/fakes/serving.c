@@ -86,6 +86,7 @@ void fake_serving_finish(struct fake_serving *fake)
     mailbox_close(&serving->mailbox);
     uv_run(&serving->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&serving->loop), 0);
+    hosts_finish(&fake->hosts);
     free_serving(serving);
     fake_keeper_finish(&fake->keeper);
     watch_destroy(fake->watch);

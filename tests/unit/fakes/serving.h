@@ -14,7 +14,7 @@ struct fake_serving {
     struct watch *watch;
     struct cache_route route;
     struct fake_keeper keeper;
-    struct hosts hosts; /* none */
+    struct hosts hosts; /* of no client that is there */
 };
 
 /* Guards the keyspaces of fakes/keyspaces.h. The keeper's answers go to `deliver`; NULL: none
