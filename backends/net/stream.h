@@ -59,6 +59,9 @@ int stream_write(struct stream *stream, uv_write_t *write, const char *bytes, si
 /* Bytes that were given and that the kernel has not taken yet. */
 size_t stream_queued(const struct stream *stream);
 
+/* Bytes of memory that it has for what is on its way, beside the owner's; 0 without encryption. */
+size_t stream_memory(const struct stream *stream);
+
 /* The other end will send no more, or has gone: known of a stream that is not read, too. What it
  * sent before may still be there. */
 bool stream_has_ended(const struct stream *stream);

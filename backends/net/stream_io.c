@@ -74,6 +74,11 @@ size_t stream_queued(const struct stream *stream)
                        : uv_stream_get_write_queue_size(&stream->stream);
 }
 
+size_t stream_memory(const struct stream *stream)
+{
+    return stream->tls ? stream_tls_memory(stream->tls) : 0;
+}
+
 bool stream_has_ended(const struct stream *stream)
 {
     uv_os_fd_t fd;

@@ -15,12 +15,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <openssl/buffer.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* Bytes that are encrypted at a time, and that an owner is asked to have room for. */
-enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024 };
+/* Bytes that are encrypted at a time, and that an owner is asked to have room for; and what each
+ * direction may keep for ciphertext while there is none. */
+enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024, KEPT = 16 * 1024 };
 
 struct tls_stream {
     struct stream *stream;
@@ -47,6 +49,28 @@ struct tls_stream {
     bool closing;
     uv_close_cb closed;
 };
+
+/* ---- memory ---- */
+
+static size_t size_of(BIO *bio)
+{
+    BUF_MEM *memory;
+    BIO_get_mem_ptr(bio, &memory);
+    return memory->max;
+}
+
+/* OpenSSL's memory only grows, and is wiped as a whole whenever it is emptied. */
+static void give_back(BIO *bio)
+{
+    if (!BIO_pending(bio) && size_of(bio) > KEPT)
+        BIO_set_mem_buf(bio, allocated(BUF_MEM_new()), BIO_CLOSE);
+}
+
+size_t stream_tls_memory(const struct tls_stream *tls)
+{
+    return size_of(tls->in) + size_of(tls->out) +
+           uv_stream_get_write_queue_size(&tls->stream->stream);
+}
 
 /* ---- sending ---- */
 
@@ -93,6 +117,8 @@ static void send_out(struct tls_stream *tls)
     if (!tls->failed && done < (size_t)length)
         send_later(tls, bytes + done, (size_t)length - done);
     (void)BIO_reset(tls->out);
+    if (!tls->write)
+        give_back(tls->out);
 }
 
 /* Encrypts a piece of it; the number of bytes, or a negative errno. */
@@ -129,6 +155,7 @@ static void tell_written(struct tls_stream *tls, int status)
 {
     uv_write_t *write = tls->write;
     tls->write = NULL;
+    give_back(tls->out);
     tls->written(write, status);
 }
 
@@ -260,6 +287,7 @@ static void on_idle(uv_idle_t *idle)
     if (is_written(tls))
         tell_written(tls, tls->failed);
     deliver(tls);
+    give_back(tls->in);
 }
 
 /* ---- the handshake ---- */
@@ -324,6 +352,7 @@ static void on_cipher(uv_stream_t *handle, ssize_t count, const uv_buf_t *room)
         shake_hands(tls);
     else
         deliver(tls);
+    give_back(tls->in);
 }
 
 void stream_tls_read_start(struct tls_stream *tls, uv_alloc_cb room, uv_read_cb read)

@@ -2,6 +2,9 @@
 import contextlib
 import random
 
+import pytest
+
+from clusters import Cluster
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
@@ -105,6 +108,14 @@ def test_one_that_is_lost_is_made_anew(start_guard, items, cache):
         wait_until(lambda: much.ask("ECHO", "back") == bulk("back"), PATIENCE, "a connection")
         assert other.ask("GET", "item:1") == bulk("payload 1")
         wait_until(lambda: are_apart(guard, cache, much, other), PATIENCE, "a connection apart")
+
+
+@pytest.fixture
+def cluster():
+    """Whose nodes have patience with one that is busy with megabytes."""
+    started = Cluster(replicas=0, settings=("--cluster-node-timeout", "60000")).start()
+    yield started
+    started.remove()
 
 
 def test_nobody_is_led_where_a_node_gives_no_more_connections(start_guard, items, cluster):

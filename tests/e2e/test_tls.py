@@ -10,9 +10,11 @@ import pytest
 import redis
 
 import servers
+from built import SANITIZED
 from certificates import Certificates
 from following import paused
 from hostile import GREETING
+from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
 
@@ -364,3 +366,26 @@ def test_half_a_handshake_holds_a_place_for_so_long_and_no_longer(guard, certifi
     with socket.create_connection(("127.0.0.1", guard.port), servers.PATIENCE) as half:
         half.sendall(b"\x16\x03\x01")
         assert half.recv(100) == b""
+
+
+@pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
+def test_what_a_connection_needed_for_much_is_given_back(guard, certificates, cache):
+    """Of either direction; and while it is needed it counts among the memory of clients."""
+    many, large, few = 200, b"x" * 1_000_000, 64 * 1024
+    cache.client().set("large", large)
+    guard = guard(workers=1)
+
+    def taken():
+        return (guard.resident_bytes() - before) / many
+
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(client_of(guard, certificates, single_connection_client=True))
+                   for _ in range(many)]
+        for client in clients:
+            client.ping()
+        before = guard.resident_bytes()
+        for client in clients:
+            assert client.get("large") == large
+            assert client.set("other", large)
+        wait_until(lambda: taken() < few, PATIENCE, lambda: f"{taken()} bytes a connection")
+        assert guard.total("nestguard_client_memory_bytes") < many * few

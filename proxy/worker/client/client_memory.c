@@ -30,7 +30,7 @@ size_t client_memory_of(const struct client *client)
     const struct replies *replies = &client->replies;
     return client->in.size + client->sending.size + replies->out.size + client->pinned.late.size +
            client->pinned.deleted.size + client->pinned.written.size + listening_bytes(client) +
-           in_slots(replies);
+           stream_memory(&client->stream) + in_slots(replies);
 }
 
 static size_t heap_of(const struct client *client)
@@ -38,7 +38,8 @@ static size_t heap_of(const struct client *client)
     const struct replies *replies = &client->replies;
     return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
            buffer_heap(&client->pinned.late) + buffer_heap(&client->pinned.deleted) +
-           buffer_heap(&client->pinned.written) + listening_bytes(client) + in_slots(replies);
+           buffer_heap(&client->pinned.written) + listening_bytes(client) +
+           stream_memory(&client->stream) + in_slots(replies);
 }
 
 struct weight {

@@ -17,7 +17,7 @@ struct client_memory {
 };
 
 /* Input that waits, commands under way or held back, with their lookups, and replies that wait or
- * are gathered. */
+ * are gathered; encrypted, too. */
 size_t client_memory_of(const struct client *client);
 
 /* Looks at all clients, and cuts off whom it must. */

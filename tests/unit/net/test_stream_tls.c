@@ -355,17 +355,22 @@ static void everything_arrives_whatever_the_pieces(void **state)
         bench.seen = malloc(bench.total + 1);
         for (size_t i = 0; i < bench.total; i++)
             bench.sent[i] = (char)any(&bench, 256);
+        size_t most = 0;
         stream_read_start(&bench.stream, on_room, on_read);
         while (bench.read < bench.total) {
             give(&bench);
             uv_run(&bench.loop, UV_RUN_NOWAIT);
             assert_false(bench.ended);
+            most = stream_memory(&bench.stream) > most ? stream_memory(&bench.stream) : most;
             if (bench.stopped && any(&bench, 3) == 0) {
                 bench.stopped = false;
                 stream_read_start(&bench.stream, on_room, on_read);
             }
         }
         assert_memory_equal(bench.sent, bench.seen, bench.total);
+        assert_false(bench.writing);
+        assert_in_range(most, 64 * 1024, 512 * 1024);
+        assert_in_range(stream_memory(&bench.stream), 0, 32 * 1024); /* what it may keep */
         bench_close(&bench);
     }
 }
