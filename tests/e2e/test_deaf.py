@@ -176,3 +176,31 @@ def test_no_ping_goes_into_a_transaction_at_one_server(guard_of_one, cache):
         before = pings(cache)
         wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "the listener's pings")
         assert wire.ask("EXEC") == b"*1\r\n_\r\n"
+
+
+def test_no_ping_comes_between_caching_and_what_it_is_said_of(guard_of_one, cache):
+    with tracker(guard_of_one, "OPTIN") as wire, listen(guard_of_one, 3, "SUBSCRIBE"):
+        assert wire.ask("CLIENT", "CACHING", "YES") == b"+OK\r\n"
+        assert wire.ask("CLIENT", "GETNAME") == b"_\r\n"  # it stands over these
+        before = pings(cache)
+        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "the listener's pings")
+        assert wire.ask("GET", "plain") == b"_\r\n"
+        cache.client().set("plain", "changed")
+        assert wire.read_reply() == b">2\r\n" + bulk("invalidate") + b"*1\r\n" + bulk("plain")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_message_stays_before_the_end_of_listening_whatever_was_asked_between(
+        follow, items, guarded_gate, cache, version):
+    url = f"redis://127.0.0.1:{guarded_gate.port}"
+    guard = follow(items(), cache=url, cache_timeout="20s")
+    pong = b"+PONG\r\n" if version == 3 else b"*2\r\n" + bulk("pong") + bulk("")
+    with listen(guard, version, "SUBSCRIBE") as wire:
+        guarded_gate.hold_answers(b"heard")
+        assert cache.client().publish(CHANNEL, "heard") == 1
+        guarded_gate.wait_held(pong)
+        wire.send(command("UNSUBSCRIBE", CHANNEL))
+        guarded_gate.wait_held(b":0\r\n")
+        guarded_gate.release()
+        assert wire.read_reply() == message(version, "", "heard")
+        assert bulk("unsubscribe") in wire.read_reply()

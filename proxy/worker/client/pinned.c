@@ -458,8 +458,9 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
     return frame.at[0] == '>';
 }
 
-/* Messages or invalidations are waited for. A transaction would count a PING, and what is passed on
- * as it is, or in a way that is not followed, has no place for one. */
+/* Messages or invalidations are waited for. A transaction would count a PING, also one whose EXEC
+ * is yet to be sent; CLIENT CACHING would be taken as said of it; and what is passed on as it is,
+ * or in a way that is not followed, has no place for one. */
 static bool may_ping(const struct client *client, const struct upstream *upstream)
 {
     const unsigned hears = PINNED_SUBSCRIBED | PINNED_TRACKING;
@@ -468,7 +469,8 @@ static bool may_ping(const struct client *client, const struct upstream *upstrea
     unsigned states = client->pinned.states;
     if (upstream != client->pinned.own)
         return tracking_hears(client, upstream);
-    return states & hears && !(states & closed);
+    return states & hears && !(states & closed) && !client->replies.first &&
+           !client->pinned.caching;
 }
 
 static const struct upstream_owner owner = {.takes = takes,

@@ -113,6 +113,7 @@ struct pinned {
     bool forgets;             /* they make more than are in it */
     struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
     int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
+    bool caching;             /* CLIENT CACHING was said there of the next command */
     uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */
     uint64_t asked_redirect;  /* by the last CLIENT TRACKING */
     struct upload *upload;    /* with PINNED_UPLOAD; else NULL */

@@ -60,13 +60,13 @@ const struct reply_slot *tracking_place(const struct client *client,
                                         const struct upstream *upstream)
 {
     const struct pinned *pinned = &client->pinned;
-    const struct reply_slot *slot = upstream_next_slot(upstream);
+    const struct reply_slot *slot = upstream_first_slot(upstream);
     if (!pinned->tracking.count && !pinned->listening)
         return slot;
     if (slot)
         return not_begun(slot->lookup_count > 1 ? slot->next : slot);
     bool waits = pinned->own && upstream_is_waiting(pinned->own);
-    return waits ? not_begun(upstream_next_slot(pinned->own)) : NULL;
+    return waits ? not_begun(upstream_first_slot(pinned->own)) : NULL;
 }
 
 /* The queue of a client that is about to be closed knows its slots no more. One that is paced has

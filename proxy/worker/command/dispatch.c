@@ -205,8 +205,11 @@ static void dispatch_unheard(struct client *client, const struct request *reques
     client->replies.muted = client->reply_off; /* it may have been CLIENT REPLY OFF */
 }
 
+/* What CLIENT CACHING said stands over any CLIENT command, and no other. */
 static bool dispatch_pinned(struct client *client, const struct request *request)
 {
+    if (client->pinned.caching && !span_is_word(request->arguments[0], "client"))
+        client->pinned.caching = false;
     if (!(client->pinned.states & PINNED_SKIP))
         return stateful_pinned(client, request);
     dispatch_unheard(client, request);

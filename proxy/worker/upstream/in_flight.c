@@ -54,12 +54,12 @@ const struct in_flight *in_flight_first(const struct in_flight_queue *queue)
     return queue->count ? &queue->ring[queue->first] : NULL;
 }
 
-bool in_flight_has_slot(const struct in_flight_queue *queue)
+struct reply_slot *in_flight_first_slot(const struct in_flight_queue *queue)
 {
     for (size_t i = 0; i < queue->count; i++)
         if (queue->ring[place_of(queue, i)].slot)
-            return true;
-    return false;
+            return queue->ring[place_of(queue, i)].slot;
+    return NULL;
 }
 
 void in_flight_finish(struct in_flight_queue *queue)

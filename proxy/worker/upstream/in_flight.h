@@ -49,8 +49,9 @@ static inline struct in_flight in_flight_pop(struct in_flight_queue *queue)
 const struct in_flight *in_flight_first(const struct in_flight_queue *queue);
 /* Puts the first `count` of them behind the others. */
 void in_flight_rotate(struct in_flight_queue *queue, size_t count);
-/* Whether any of them is a slot's. Those that are not are few, and mostly there are none. */
-bool in_flight_has_slot(const struct in_flight_queue *queue);
+/* The slot of the first that has one; NULL: none has. Those without are few, and mostly there are
+ * none. */
+struct reply_slot *in_flight_first_slot(const struct in_flight_queue *queue);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t in_flight_oldest(const struct in_flight_queue *queue);
 /* The one that was pushed last. There is one. */

@@ -92,8 +92,12 @@ void upstream_be_patient(struct upstream *upstream, bool patient);
 /* The oldest request is such a one. */
 bool upstream_is_waiting(const struct upstream *upstream);
 
-/* The slot of the oldest request; NULL: there is none. */
+/* The slot of the oldest request; NULL: there is none, or it is the connection's own. */
 struct reply_slot *upstream_next_slot(const struct upstream *upstream);
+
+/* The first slot that is still to get its reply, behind whatever the connection asks for itself;
+ * NULL: there is none. */
+struct reply_slot *upstream_first_slot(const struct upstream *upstream);
 
 /* An own connection that was just begun: its only request is one that a busy cache answers, too. It
  * comes up without all of its greeting, and so must be ended with that request's reply. */

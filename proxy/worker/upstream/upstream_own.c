@@ -34,6 +34,11 @@ struct reply_slot *upstream_next_slot(const struct upstream *upstream)
     return first ? first->slot : NULL;
 }
 
+struct reply_slot *upstream_first_slot(const struct upstream *upstream)
+{
+    return in_flight_first_slot(&upstream->in_flight);
+}
+
 uint64_t upstream_cache_id(const struct upstream *upstream)
 {
     return upstream->cache_id;

@@ -183,7 +183,7 @@ bool upstream_is_up(const struct upstream *upstream)
 /* A server that is not what it should be is greeted again and again. */
 bool upstream_is_idle(const struct upstream *upstream)
 {
-    return !in_flight_has_slot(&upstream->in_flight) && !upstream->failed.count;
+    return !in_flight_first_slot(&upstream->in_flight) && !upstream->failed.count;
 }
 
 bool upstream_is_lost(const struct upstream *upstream)

@@ -95,6 +95,11 @@ struct reply_slot *upstream_next_slot(const struct upstream *upstream)
     return upstream->count ? upstream->in_flight[0].slot : NULL;
 }
 
+struct reply_slot *upstream_first_slot(const struct upstream *upstream)
+{
+    return upstream_next_slot(upstream);
+}
+
 void upstream_set_urgent(struct upstream *upstream)
 {
     (void)upstream;

@@ -373,6 +373,7 @@ static void set_caching(struct client *client, const struct request *request)
         tracking->caching = yes ? CACHING_YES : CACHING_NO;
         client_answer(client, NULL);
     } else {
+        client->pinned.caching = client->pinned.states & PINNED_TRACKING;
         request_forward(request, client);
     }
 }

@@ -324,6 +324,41 @@ static void reset_leaves_a_client_as_it_came(void **state)
     assert_int_equal(own_connections(), 0);
 }
 
+/* ---- whether anybody is there ---- */
+
+static bool may_ping(void)
+{
+    return pinned->own->options.owner->may_ping(client, pinned->own);
+}
+
+static void who_waits_for_what_comes_may_be_pinged(void **state)
+{
+    (void)state;
+    begin(PINNED_WATCH);
+    assert_false(may_ping());
+    begin(PINNED_TRACKING);
+    assert_true(may_ping());
+    begin(PINNED_MULTI);
+    assert_false(may_ping());
+}
+
+/* Neither into a transaction whose EXEC is yet to be sent, nor where it would use up what was said
+ * of the next command. */
+static void a_ping_comes_between_nothing_that_belongs_together(void **state)
+{
+    (void)state;
+    begin(PINNED_SUBSCRIBED);
+    assert_true(may_ping());
+    struct reply_slot *slot = reply_slot_open(&client->replies, &plain);
+    assert_false(may_ping());
+    resp_write_status(reply_slot_output(slot), "OK");
+    reply_slot_answered(slot);
+    must_reply(client, "+OK\r\n");
+    assert_true(may_ping());
+    pinned->caching = true;
+    assert_false(may_ping());
+}
+
 /* ---- losing it ---- */
 
 static void with_its_state_lost_a_client_goes(void **state)
@@ -602,6 +637,8 @@ int main(void)
         PINNED_TEST(what_waits_behind_an_awaited_reply_keeps_none_from_being_read),
         PINNED_TEST(a_client_that_only_listens_waits_for_ever),
         PINNED_TEST(a_relay_passes_all_bytes_on),
+        PINNED_TEST(who_waits_for_what_comes_may_be_pinged),
+        PINNED_TEST(a_ping_comes_between_nothing_that_belongs_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
