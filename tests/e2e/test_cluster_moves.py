@@ -151,8 +151,10 @@ class TestConnectionsWithState:
             file.take(cache=new.url)
             wait_until(lambda: guard.redis().set("plain", "x") and new.calls("set"), PATIENCE,
                        guard.log)
-            for n in range(20):  # of any node
-                assert wire.ask("SET", f"its:{n}", "1") == b"+OK\r\n"
+            for turn in range(2):
+                for n in range(20):  # of any node
+                    assert wire.ask("SET", f"its:{n}", turn) == b"+OK\r\n"
+                assert wire.ask("BLPOP", "its:list", "0.01") == b"_\r\n"  # a connection of its own
             assert wire.read_until_closed() == b""
         file.wait_left()
         assert not new.values(f"its:{n}" for n in range(20))

@@ -1,6 +1,7 @@
 """Subscriptions in a cluster through the guard: a client hears what it has subscribed to wherever that
 is, and nobody is deaf without knowing."""
 import contextlib
+import threading
 
 import pytest
 
@@ -214,3 +215,53 @@ def test_whose_node_is_forgotten_hears_on(guard, cluster, added, kind):
             wait_until(lambda: wire.ask(f"{kind}PUBLISH", CHANNEL, "x")[:1] == b":", PATIENCE, "the slot")
         for wire in wires:
             assert wire.read_reply() == message(2, CHANNEL, "x", f"{kind.lower()}message")
+
+
+# ---- what it must not wait for, and what must not overtake it ----
+
+def test_a_message_does_not_wait_for_a_connection_that_is_yet_to_come_up(guard, cluster):
+    with subscribed(guard, 3, CHANNEL, word="SUBSCRIBE") as wire:
+        heard, = (node for node in cluster.primaries
+                  if any(each["sub"] != "0" for each in node.client().client_list()))
+        other = next(node for node in cluster.primaries if node is not heard)
+        queue = next(f"q{n}" for n in range(1000) if cluster.node_of(f"q{n}") is other)
+        before = guard.total("nestguard_commands_total")
+        other.pause()
+        try:
+            wire.send(command("BLPOP", queue, 0))
+            wait_until(lambda: guard.total("nestguard_commands_total") > before, PATIENCE, "BLPOP")
+            heard.ask("PUBLISH", CHANNEL, "meanwhile")
+            assert wire.read_reply() == message(3, CHANNEL, "meanwhile", "message")
+        finally:
+            other.resume()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_no_message_overtakes_what_is_said_of_many_names(guard, cluster, version):
+    """The cache reads so long a command in pieces, and serves others between them."""
+    names = [f"{CHANNEL}:{number:030}" for number in range(1500)]
+    ended = threading.Event()
+
+    def publish_always():
+        client = cluster.primaries[0].client()
+        while not ended.is_set():
+            client.publish(names[0], "early")
+
+    publisher = threading.Thread(target=publish_always)
+    publisher.start()
+    try:
+        for _ in range(10):
+            subscribed(guard, version, *names, word="SUBSCRIBE").close()
+    finally:
+        ended.set()
+        publisher.join()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("word", ["SUBSCRIBE", "SSUBSCRIBE"])
+def test_whose_replies_are_off_is_told_that_it_listens(guard, version, word):
+    with connect(guard, version) as wire:
+        wire.send(command("CLIENT", "REPLY", "OFF") + command(word, CHANNEL))
+        assert wire.read_reply() == confirmed(version, word.lower(), CHANNEL, 1)
+        wire.send(command(f"{word[:-len('SUBSCRIBE')]}UNSUBSCRIBE", CHANNEL))
+        assert wire.read_reply() == confirmed(version, f"{word[:-9]}UNSUBSCRIBE".lower(), CHANNEL, 0)

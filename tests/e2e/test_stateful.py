@@ -457,7 +457,25 @@ def test_replies_switched_off(pair):
     assert pair.guard.ask("GET", "item:1") == bulk("payload 1")
 
 
+@pytest.mark.parametrize("mute", ["OFF", "SKIP"])
+def test_whose_replies_are_off_is_told_that_it_listens(pair, mute):
+    pair.send(f"CLIENT REPLY {mute}", "SUBSCRIBE a")
+    pair.read(1)
+    pair.send("SUBSCRIBE b c", "PSUBSCRIBE d*", "UNSUBSCRIBE b", "SUBSCRIBE")
+    pair.read(4 if mute == "OFF" else 5)
+
+
 # ---- what comes unasked ----
+
+def test_messages_come_while_a_wait_waits(guard, cache):
+    with guard.wire() as wire:
+        assert wire.ask("HELLO", 3).startswith(b"%")
+        assert wire.ask("SUBSCRIBE", "news").startswith(b">3")
+        wire.send(command("WAIT", 9, 0))
+        wait_until(lambda: cache.calls("wait") > 1, PATIENCE, "that the cache is asked")
+        cache.client().publish("news", "meanwhile")
+        assert wire.read_reply() == b">3\r\n" + bulk("message") + bulk("news") + bulk("meanwhile")
+
 
 def test_monitor_shows_every_command(guard, cache):
     with guard.wire() as wire:

@@ -84,6 +84,7 @@ static void finish(struct reply_slot *slot)
     bool failed = buffer_length(&listening->error);
     struct buffer *said = failed ? &listening->error : &listening->reply;
     settle_beginning(client, failed);
+    slot->muted = slot->muted && failed; /* replies that are off do not keep a confirmation back */
     reply_slot_append(slot, reply_slot_output(slot), buffer_span(said));
     buffer_finish(&listening->reply);
     buffer_finish(&listening->error);

@@ -42,6 +42,7 @@ static void begin(struct client *client)
                                        .name = client->self.name,
                                        .owner = &owner,
                                        .client = client,
+                                       .route = upstream_route(client->upstream),
                                        .node = upstream_node(client->upstream),
                                        .nowhere = upstream_is_nowhere(client->upstream)};
     pinned->tracking.owner = &owner;

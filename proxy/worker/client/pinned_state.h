@@ -102,22 +102,23 @@ struct pinned {
     bool wait_is_counted;               /* else each primary waits by itself */
     enum wait_end wait_end;
     struct reply_slot *wait_fence;
-    struct reply_slot *multi; /* of the last MULTI, until its reply */
-    unsigned queued;          /* commands since, as the cache counts them if none is refused */
-    bool tells;               /* one of them tells of rows */
-    bool clears;              /* one deletes all keys, or they many */
-    struct buffer deleted;    /* else keys that they do, each with its length before it */
-    bool remakes;             /* guarded keys are written after these, and may be the same */
-    struct buffer written;    /* keys that they make (queued_writes.h) */
-    size_t begun;             /* bytes of it, of those whose write has begun */
-    bool forgets;             /* they make more than are in it */
-    struct buffer late;       /* in a cluster: of these, while MULTI has no node yet */
-    int db, asked_db;         /* with PINNED_OTHER_DB: which; by the last SELECT */
-    bool caching;             /* CLIENT CACHING was said there of the next command */
-    uint64_t redirect;        /* with PINNED_TRACKING: another client's id; 0: none */
-    uint64_t asked_redirect;  /* by the last CLIENT TRACKING */
-    struct upload *upload;    /* with PINNED_UPLOAD; else NULL */
-    uint64_t used;            /* clock_ms() when a command last needed `own` */
+    struct reply_slot *wait_slot; /* of the WAIT, while any is left; each one's answer is a part */
+    struct reply_slot *multi;     /* of the last MULTI, until its reply */
+    unsigned queued;              /* commands since, as the cache counts them if none is refused */
+    bool tells;                   /* one of them tells of rows */
+    bool clears;                  /* one deletes all keys, or they many */
+    struct buffer deleted;        /* else keys that they do, each with its length before it */
+    bool remakes;                 /* guarded keys are written after these, and may be the same */
+    struct buffer written;        /* keys that they make (queued_writes.h) */
+    size_t begun;                 /* bytes of it, of those whose write has begun */
+    bool forgets;                 /* they make more than are in it */
+    struct buffer late;           /* in a cluster: of these, while MULTI has no node yet */
+    int db, asked_db;             /* with PINNED_OTHER_DB: which; by the last SELECT */
+    bool caching;                 /* CLIENT CACHING was said there of the next command */
+    uint64_t redirect;            /* with PINNED_TRACKING: another client's id; 0: none */
+    uint64_t asked_redirect;      /* by the last CLIENT TRACKING */
+    struct upload *upload;        /* with PINNED_UPLOAD; else NULL */
+    uint64_t used;                /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
     struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
     size_t awaited;                      /* messages that still answer it */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "redis/topology/redis_map.h"
+#include "worker/client/listening_names.h"
 #include "worker/client/pinned_room.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -52,21 +53,33 @@ void tracking_invalidate(struct client *client)
         say_everything(client, NULL);
 }
 
+/* Of a command that waits for something, and is the last: what comes meanwhile does not wait, too.
+ */
+static const struct reply_slot *waiting_slot(const struct pinned *pinned)
+{
+    if (pinned->waiting)
+        return pinned->wait_slot;
+    return pinned->own ? upstream_waiting_slot(pinned->own) : NULL;
+}
+
 /* With several connections, replies of this one may be ready behind one that another owes: where
  * nothing is under way on it, behind all of them is the first place that is surely behind its own,
- * but for a command that waits, which is the last. One that asks for several keys may have answers
- * already. */
+ * but for a command that waits. One that asks for several keys may have answers already; and of
+ * what begins with a SUBSCRIBE, which is the last, some may have begun. */
 const struct reply_slot *tracking_place(const struct client *client,
                                         const struct upstream *upstream)
 {
     const struct pinned *pinned = &client->pinned;
-    const struct reply_slot *slot = upstream_first_slot(upstream);
+    const struct reply_slot *slot = upstream_first_slot(upstream), *waits = waiting_slot(pinned);
+    if (slot && waits && slot->whole == waits)
+        slot = waits;
     if (!pinned->tracking.count && !pinned->listening)
         return slot;
-    if (slot)
-        return not_begun(slot->lookup_count > 1 ? slot->next : slot);
-    bool waits = pinned->own && upstream_is_waiting(pinned->own);
-    return waits ? not_begun(upstream_first_slot(pinned->own)) : NULL;
+    if (pinned->listening && pinned->listening->beginning)
+        return NULL;
+    if (!slot)
+        return not_begun(waits);
+    return not_begun(slot->lookup_count > 1 ? slot->next : slot);
 }
 
 /* The queue of a client that is about to be closed knows its slots no more. One that is paced has

@@ -269,7 +269,14 @@ static void queue(struct client *client, const struct request *request)
 
 /* ---- subscriptions, and what else comes unasked ---- */
 
-static const struct reply_slot_kind subscribe_kind = {.on_cache = request_take_reply,
+/* A confirmation comes also to who has switched replies off; an error does not. */
+static void subscribe_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    slot->muted = slot->muted && reply.at[0] == '-';
+    request_take_reply(slot, index, reply);
+}
+
+static const struct reply_slot_kind subscribe_kind = {.on_cache = subscribe_reply,
                                                       .on_cache_failure = request_take_failure};
 
 /* `messages` answer it; see pinned.c for which of them is its reply. */

@@ -207,6 +207,7 @@ void wait_ask_all(struct client *client, const struct request *request, enum com
     if (opened <= 0)
         return;
     struct whole whole = whole_begin(client, join);
+    client->pinned.wait_slot = whole.slot;
     for (unsigned i = 0; i < (unsigned)opened; i++) {
         struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         ask_one(client, request, slot, i);

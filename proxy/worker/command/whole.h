@@ -5,7 +5,7 @@
  *                DEL c ─▶ node 1 ─┘
  *
  * Each part is a command like any other, so that a write is a hint and a deletion is told of; only
- * its reply goes to the whole's slot, which stands behind them in the client's queue.
+ * its reply goes to the whole's slot, which stands before them in the client's queue.
  */
 #ifndef NESTGUARD_WHOLE_H
 #define NESTGUARD_WHOLE_H

@@ -39,7 +39,7 @@ uint64_t in_flight_oldest(const struct in_flight_queue *queue)
     return queue->count ? queue->ring[queue->first].since : 0;
 }
 
-struct in_flight *in_flight_last(struct in_flight_queue *queue)
+struct in_flight *in_flight_last(const struct in_flight_queue *queue)
 {
     return &queue->ring[place_of(queue, queue->count - 1)];
 }

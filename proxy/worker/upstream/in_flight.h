@@ -55,7 +55,7 @@ struct reply_slot *in_flight_first_slot(const struct in_flight_queue *queue);
 /* When the first of them was sent; 0: the queue is empty, or at no time. */
 uint64_t in_flight_oldest(const struct in_flight_queue *queue);
 /* The one that was pushed last. There is one. */
-struct in_flight *in_flight_last(struct in_flight_queue *queue);
+struct in_flight *in_flight_last(const struct in_flight_queue *queue);
 /* When the last of them counts as sent; 0: at no time. */
 void in_flight_set_time(struct in_flight_queue *queue, uint64_t since);
 

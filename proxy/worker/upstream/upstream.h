@@ -92,6 +92,9 @@ void upstream_be_patient(struct upstream *upstream, bool patient);
 /* The oldest request is such a one. */
 bool upstream_is_waiting(const struct upstream *upstream);
 
+/* The slot of the last request, if that is such a one; NULL: it is not. */
+struct reply_slot *upstream_waiting_slot(const struct upstream *upstream);
+
 /* The slot of the oldest request; NULL: there is none, or it is the connection's own. */
 struct reply_slot *upstream_next_slot(const struct upstream *upstream);
 
@@ -158,7 +161,7 @@ void upstream_moved(struct upstream *upstream);
 bool upstream_is_doubted(const struct upstream *upstream);
 
 /* Where it leads. */
-const struct cache_route *upstream_route(const struct upstream *upstream);
+struct cache_route *upstream_route(const struct upstream *upstream);
 
 /* Commands can be sent at once. */
 bool upstream_is_up(const struct upstream *upstream);

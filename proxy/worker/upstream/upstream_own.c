@@ -28,6 +28,13 @@ bool upstream_is_waiting(const struct upstream *upstream)
     return upstream->in_flight.count && !in_flight_oldest(&upstream->in_flight);
 }
 
+struct reply_slot *upstream_waiting_slot(const struct upstream *upstream)
+{
+    const struct in_flight_queue *queue = &upstream->in_flight;
+    const struct in_flight *last = queue->count ? in_flight_last(queue) : NULL;
+    return last && !last->since ? last->slot : NULL;
+}
+
 struct reply_slot *upstream_next_slot(const struct upstream *upstream)
 {
     const struct in_flight *first = in_flight_first(&upstream->in_flight);

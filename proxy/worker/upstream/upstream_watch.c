@@ -170,7 +170,7 @@ bool upstream_is_nowhere(const struct upstream *upstream)
     return upstream->options.nowhere;
 }
 
-const struct cache_route *upstream_route(const struct upstream *upstream)
+struct cache_route *upstream_route(const struct upstream *upstream)
 {
     return upstream->route;
 }

@@ -95,6 +95,11 @@ struct reply_slot *upstream_next_slot(const struct upstream *upstream)
     return upstream->count ? upstream->in_flight[0].slot : NULL;
 }
 
+struct reply_slot *upstream_waiting_slot(const struct upstream *upstream)
+{
+    return upstream_is_waiting(upstream) ? upstream->in_flight[upstream->count - 1].slot : NULL;
+}
+
 struct reply_slot *upstream_first_slot(const struct upstream *upstream)
 {
     return upstream_next_slot(upstream);
@@ -201,7 +206,7 @@ uint64_t upstream_fresh(const struct upstream *upstream)
     return upstream->fresh;
 }
 
-const struct cache_route *upstream_route(const struct upstream *upstream)
+struct cache_route *upstream_route(const struct upstream *upstream)
 {
     return upstream->options.route;
 }
