@@ -46,7 +46,10 @@ uint64_t settled_learn(struct settled *settled, const struct settled_build *buil
     return settled->number;
 }
 
+/* How far the other one is behind only it can say, so nothing is old enough for its bounds yet but
+ * what is settled. */
 void settled_forget(struct settled *settled)
 {
     settled->waiting = 0;
+    settled->old = settled->number;
 }

@@ -57,7 +57,8 @@ struct settled_build {
  * of that one began, and was committed at all, this one has. */
 uint64_t settled_learn(struct settled *settled, const struct settled_build *build);
 
-/* What comes is of another server, whose transactions have other ids. */
+/* What comes is of another server, whose transactions have other ids, and which may be further
+ * behind. */
 void settled_forget(struct settled *settled);
 
 #endif

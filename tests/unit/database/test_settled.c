@@ -74,6 +74,18 @@ static void ids_of_another_server_settle_nothing(void **state)
     assert_int_equal(learn(&settled, 3, "501:501:", 502), 2);
 }
 
+/* What one has been told of another may not have heard of yet. */
+static void a_standby_that_is_further_behind_settles_nothing_for_the_one_before(void **state)
+{
+    struct settled settled = {0};
+    (void)state;
+    assert_int_equal(learn(&settled, 1, "90:90:", 90), 1);
+    assert_int_equal(learn(&settled, 2, "100:102:100", 105), 1);
+    settled_forget(&settled);
+    assert_int_equal(learn_behind(&settled, 3, 2000, UINT64_MAX), 1);
+    assert_int_equal(learn_behind(&settled, 4, 3000, 600), 3);
+}
+
 /* What was written before 1 was begun a standby knows when 2 is, if it is behind by less than the
  * time between them. */
 static void on_a_standby_a_generation_is_settled_by_one_that_was_begun_long_after(void **state)
@@ -127,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_generation_is_settled_by_one_in_which_all_that_ran_is_over),
         cmocka_unit_test(ids_wrap),
         cmocka_unit_test(ids_of_another_server_settle_nothing),
+        cmocka_unit_test(a_standby_that_is_further_behind_settles_nothing_for_the_one_before),
         cmocka_unit_test(on_a_standby_a_generation_is_settled_by_one_that_was_begun_long_after),
         cmocka_unit_test(on_a_standby_builds_that_follow_each_other_at_once_settle_nothing),
         cmocka_unit_test(a_bound_of_a_standby_speaks_for_what_was_old_when_it_was_asked_for),
