@@ -264,15 +264,17 @@ void listening_follow(struct client *client)
 
 /* ---- what comes ---- */
 
-/* The client may have switched protocols since: messages are the same in both, but for the sign. */
+/* The client may have switched protocols since: messages are the same in both, but for the sign. Of
+ * what a SUBSCRIBE under way names some may have begun, and it is the last: they come behind it. */
 static void hear(struct client *client, struct post *post, struct span frame)
 {
     const char *sign = client->replies.resp3 ? ">" : "*";
+    struct upstream *of = client->pinned.listening->beginning ? NULL : post->upstream;
     if (frame.at[0] != sign[0]) {
-        tracking_push(client, post->upstream, span_of(sign));
+        tracking_push(client, of, span_of(sign));
         frame = (struct span){frame.at + 1, frame.length - 1};
     }
-    tracking_push(client, post->upstream, frame);
+    tracking_push(client, of, frame);
 }
 
 /* By the node itself, since the slot is another's by now. The map may know whose. */

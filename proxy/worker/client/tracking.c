@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "redis/topology/redis_map.h"
-#include "worker/client/listening_names.h"
 #include "worker/client/pinned_room.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -64,19 +63,17 @@ static const struct reply_slot *waiting_slot(const struct pinned *pinned)
 
 /* With several connections, replies of this one may be ready behind one that another owes: where
  * nothing is under way on it, behind all of them is the first place that is surely behind its own,
- * but for a command that waits. One that asks for several keys may have answers already; and of
- * what begins with a SUBSCRIBE, which is the last, some may have begun. */
+ * but for a command that waits. One that asks for several keys may have answers already. */
 const struct reply_slot *tracking_place(const struct client *client,
                                         const struct upstream *upstream)
 {
     const struct pinned *pinned = &client->pinned;
-    const struct reply_slot *slot = upstream_first_slot(upstream), *waits = waiting_slot(pinned);
+    const struct reply_slot *slot = upstream ? upstream_first_slot(upstream) : NULL;
+    const struct reply_slot *waits = waiting_slot(pinned);
     if (slot && waits && slot->whole == waits)
         slot = waits;
     if (!pinned->tracking.count && !pinned->listening)
         return slot;
-    if (pinned->listening && pinned->listening->beginning)
-        return NULL;
     if (!slot)
         return not_begun(waits);
     return not_begun(slot->lookup_count > 1 ? slot->next : slot);
