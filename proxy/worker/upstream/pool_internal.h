@@ -1,4 +1,4 @@
-/* A pool, for its own files: pool_nodes.c has the nodes and their connections, pool_lanes.c which. */
+/* A pool, for its own files: nodes and connections (pool_nodes.c), and lanes (pool_lanes.c). */
 #ifndef NESTGUARD_POOL_INTERNAL_H
 #define NESTGUARD_POOL_INTERNAL_H
 
