@@ -56,10 +56,8 @@ def database(postgres_server, request, counter=itertools.count(1)):
 @pytest.fixture
 def gate(database):
     """Between guard and database; opened before the guard, and closed after it."""
-    opened = Gate(database.server.port)
-    yield opened
-    opened.release()
-    opened.close()
+    with Gate(database.server.port) as opened:
+        yield opened
 
 
 @pytest.fixture

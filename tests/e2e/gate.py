@@ -17,6 +17,8 @@ POSTGRES_READY = b"Z\0\0\0\5I"
 
 
 class Gate:
+    """With it: nothing is held at the end, and every connection is cut; the guard should have ended."""
+
     def __init__(self, port):
         self.server_port = port
         self.lock = threading.Lock()
@@ -27,6 +29,13 @@ class Gate:
         self.port = self.listener.getsockname()[1]
         self.threads = [threading.Thread(target=self._accept)]
         self.threads[0].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+        self.close()
 
     def hold_answers(self, having=b""):
         """From now on; until release()."""
@@ -136,9 +145,8 @@ class Fronted:
     def __enter__(self):
         return self.gate
 
-    def __exit__(self, *_):
-        self.gate.release()
-        self.gate.close()
+    def __exit__(self, *raised):
+        self.gate.__exit__(*raised)
 
 
 def _shut(end):

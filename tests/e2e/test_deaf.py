@@ -51,6 +51,15 @@ def message(version, kind, text):
     return sign + b"3\r\n" + bulk(f"{kind.lower()}message") + bulk(CHANNEL) + bulk(text)
 
 
+@contextlib.contextmanager
+def kept_by(gate, having):
+    """From the first that has this on the connection carries nothing more; others do, afterwards."""
+    gate.hold_answers(having)
+    yield
+    gate.wait_held()
+    gate.hold_no_more()
+
+
 def hears(wire, node, kind, text):
     """What it is told so long, it hears a moment later."""
     node.ask(f"{kind}PUBLISH", CHANNEL, text)
@@ -64,10 +73,8 @@ def hears(wire, node, kind, text):
 @pytest.mark.parametrize("kind", ["", "S"])
 def test_who_has_gone_deaf_hears_again(guard, gate, node, kind, version):
     with listen(guard, version, f"{kind}SUBSCRIBE") as wire:
-        gate.hold_answers(b"unheard")
-        node.ask(f"{kind}PUBLISH", CHANNEL, "unheard")
-        gate.wait_held()
-        gate.hold_no_more()
+        with kept_by(gate, b"unheard"):
+            node.ask(f"{kind}PUBLISH", CHANNEL, "unheard")
         heard = wait_until(lambda: hears(wire, node, kind, "again"), PATIENCE, guard.log)
         assert heard == message(version, kind, "again")
 
@@ -76,14 +83,9 @@ def pings(node):
     return node.client().info("commandstats").get("cmdstat_ping", {"calls": 0})["calls"]
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_whoever_has_nothing_to_hear_is_told_nothing(guard, node, version):
-    with listen(guard, version, "SUBSCRIBE") as wire:
-        before = pings(node)
-        wait_until(lambda: pings(node) >= before + 2, PATIENCE, "pings")
-        assert node.ask("PUBLISH", CHANNEL, "first") == 1
-        assert wire.read_reply() == message(version, "", "first")
-        assert len([each for each in node.client().client_list() if each["sub"] == "1"]) == 1
+def wait_pings(node, whose="pings"):
+    before = pings(node)
+    wait_until(lambda: pings(node) >= before + 2, PATIENCE, whose)
 
 
 # ---- who tracks keys ----
@@ -101,10 +103,8 @@ def tracker(guard, *options):
 @pytest.mark.parametrize("options", [[], ["BCAST"]], ids=["by key", "all"])
 def test_who_tracks_and_has_gone_deaf_is_told_to_forget_everything(guard, gate, node, options):
     with tracker(guard, *options) as wire:
-        gate.hold_answers(b"invalidate")
-        node.client().set("plain", "unheard")
-        gate.wait_held()
-        gate.hold_no_more()
+        with kept_by(gate, b"invalidate"):
+            node.client().set("plain", "unheard")
         assert wire.read_reply() == EVERYTHING
         wire.send(command("GET", "plain"))
         while (reply := wire.read_reply()) == EVERYTHING:  # with BCAST once more when it is there again
@@ -112,23 +112,12 @@ def test_who_tracks_and_has_gone_deaf_is_told_to_forget_everything(guard, gate, 
         assert reply == bulk("unheard")
 
 
-def test_no_ping_goes_into_a_transaction(guard, node):
-    with tracker(guard) as wire, listen(guard, 3, "SUBSCRIBE"):
-        assert wire.ask("MULTI") == b"+OK\r\n"
-        assert wire.ask("GET", "plain") == b"+QUEUED\r\n"  # it has a node from here on
-        before = pings(node)
-        wait_until(lambda: pings(node) >= before + 2, PATIENCE, "the listener's pings")
-        assert wire.ask("EXEC") == b"*1\r\n_\r\n"
-
-
 # ---- of one server ----
 
 @pytest.fixture
 def guarded_gate(cache):
-    gate = Gate(cache.port)
-    yield gate
-    gate.release()
-    gate.close()
+    with Gate(cache.port) as gate:
+        yield gate
 
 
 @pytest.fixture
@@ -142,39 +131,45 @@ def guard_of_one(follow, items, guarded_gate):
 @pytest.mark.parametrize("word", ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"])
 def test_who_has_gone_deaf_is_not_left_waiting(guard_of_one, guarded_gate, cache, word, version):
     with listen(guard_of_one, version, word) as wire:
-        guarded_gate.hold_answers(b"unheard")
         publish = "SPUBLISH" if word == "SSUBSCRIBE" else "PUBLISH"
-        assert cache.client().execute_command(publish, CHANNEL, "unheard") == 1
-        guarded_gate.wait_held()
-        guarded_gate.hold_no_more()
+        with kept_by(guarded_gate, b"unheard"):
+            assert cache.client().execute_command(publish, CHANNEL, "unheard") == 1
         assert wire.read_until_closed() == b""
 
 
 @pytest.mark.parametrize("options", [[], ["BCAST"]], ids=["by key", "all"])
 def test_who_tracks_and_has_gone_deaf_does_not_go_on(guard_of_one, guarded_gate, cache, options):
     with tracker(guard_of_one, *options) as wire:
-        guarded_gate.hold_answers(b"invalidate")
-        cache.client().set("plain", "unheard")
-        guarded_gate.wait_held()
-        guarded_gate.hold_no_more()
+        with kept_by(guarded_gate, b"invalidate"):
+            cache.client().set("plain", "unheard")
         assert wire.read_until_closed() == b""
 
 
+# ---- what asking must not do ----
+
+@pytest.fixture(params=["of a cluster", "of one server"])
+def guarded(request):
+    """A guard, and the server behind it."""
+    names = ("guard", "node") if request.param == "of a cluster" else ("guard_of_one", "cache")
+    return [request.getfixturevalue(name) for name in names]
+
+
 @pytest.mark.parametrize("version", [2, 3])
-def test_whoever_has_nothing_to_hear_from_one_server_is_told_nothing(guard_of_one, cache, version):
-    with listen(guard_of_one, version, "SUBSCRIBE") as wire:
-        before = pings(cache)
-        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "pings")
-        assert cache.client().publish(CHANNEL, "first") == 1
+def test_whoever_has_nothing_to_hear_is_told_nothing(guarded, version):
+    guard, server = guarded
+    with listen(guard, version, "SUBSCRIBE") as wire:
+        wait_pings(server)
+        assert server.client().publish(CHANNEL, "first") == 1
         assert wire.read_reply() == message(version, "", "first")
+        assert len([each for each in server.client().client_list() if each["sub"] == "1"]) == 1
 
 
-def test_no_ping_goes_into_a_transaction_at_one_server(guard_of_one, cache):
-    with tracker(guard_of_one) as wire, listen(guard_of_one, 3, "SUBSCRIBE"):
+def test_no_ping_goes_into_a_transaction(guarded):
+    guard, server = guarded
+    with tracker(guard) as wire, listen(guard, 3, "SUBSCRIBE"):
         assert wire.ask("MULTI") == b"+OK\r\n"
-        assert wire.ask("GET", "plain") == b"+QUEUED\r\n"
-        before = pings(cache)
-        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "the listener's pings")
+        assert wire.ask("GET", "plain") == b"+QUEUED\r\n"  # in a cluster it has a node from here on
+        wait_pings(server, "the listener's pings")
         assert wire.ask("EXEC") == b"*1\r\n_\r\n"
 
 
@@ -182,8 +177,7 @@ def test_no_ping_comes_between_caching_and_what_it_is_said_of(guard_of_one, cach
     with tracker(guard_of_one, "OPTIN") as wire, listen(guard_of_one, 3, "SUBSCRIBE"):
         assert wire.ask("CLIENT", "CACHING", "YES") == b"+OK\r\n"
         assert wire.ask("CLIENT", "GETNAME") == b"_\r\n"  # it stands over these
-        before = pings(cache)
-        wait_until(lambda: pings(cache) >= before + 2, PATIENCE, "the listener's pings")
+        wait_pings(cache, "the listener's pings")
         assert wire.ask("GET", "plain") == b"_\r\n"
         cache.client().set("plain", "changed")
         assert wire.read_reply() == b">2\r\n" + bulk("invalidate") + b"*1\r\n" + bulk("plain")

@@ -25,10 +25,8 @@ def other():
 
 @pytest.fixture
 def gate(other):
-    opened = Gate(other.port)
-    yield opened
-    opened.release()
-    opened.close()
+    with Gate(other.port) as opened:
+        yield opened
 
 
 @pytest.fixture

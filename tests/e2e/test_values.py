@@ -48,11 +48,9 @@ def wait_filled(guard, cache, key, value):
 @pytest.fixture
 def gate(database):
     """A gate before the database, whose `url` leads through it."""
-    opened = Gate(database.server.port)
-    opened.url = database.url.replace(f":{database.server.port}/", f":{opened.port}/")
-    yield opened
-    opened.release()
-    opened.close()
+    with Gate(database.server.port) as opened:
+        opened.url = database.url.replace(f":{database.server.port}/", f":{opened.port}/")
+        yield opened
 
 
 def update(database, key, payload):

@@ -41,9 +41,12 @@ static struct host *find(const struct hosts *hosts, uint64_t origin)
     return node ? container_of(node, struct host, node) : NULL;
 }
 
-static struct host *add(struct hosts *hosts, uint64_t origin)
+static struct host *find_or_add(struct hosts *hosts, uint64_t origin)
 {
-    struct host *host = xcalloc(1, sizeof *host);
+    struct host *host = find(hosts, origin);
+    if (host)
+        return host;
+    host = xcalloc(1, sizeof *host);
     host->origin = origin;
     host->node.key = (struct span){(const char *)&host->origin, sizeof host->origin};
     host->node.hash = origin;
@@ -81,9 +84,7 @@ static void forget_ended(struct hosts *hosts, const struct serving *serving)
 
 struct host *host_enter(struct hosts *hosts, const struct serving *serving, uint64_t origin)
 {
-    struct host *host = find(hosts, origin);
-    if (!host)
-        host = add(hosts, origin);
+    struct host *host = find_or_add(hosts, origin);
     host->clients++;
     forget_ended(hosts, serving);
     return host;
@@ -113,10 +114,8 @@ void hosts_grant(const struct serving *serving, uint64_t origin, size_t places)
 /* A leaky bucket. */
 void hosts_note_large(const struct serving *serving, uint64_t origin, size_t bytes)
 {
-    struct host *host = find(serving->hosts, origin);
+    struct host *host = find_or_add(serving->hosts, origin);
     uint64_t now = clock_ms();
-    if (!host)
-        host = add(serving->hosts, origin);
     host->large_bytes = bytes + large_left(host, now);
     host->large_at = now;
     if (host->large_bytes > LITTLE_AT_ONCE)

@@ -6,9 +6,7 @@
 
 #include <stdlib.h>
 
-enum {
-    KEEP_MS = 10000
-}; /* what may be wanted again: a node without slots, a lane without clients */
+enum { KEEP_MS = 10000 }; /* what may be wanted again: a node without slots, an empty lane */
 
 bool pool_is_cluster(const struct pool *pool)
 {
