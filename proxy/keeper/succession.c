@@ -17,7 +17,6 @@
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
-#include "guard/guard.h"
 #include "handover/handover.h"
 #include "keeper/told_entry.h"
 
@@ -71,35 +70,11 @@ static bool both_guard(const struct succession *succession)
     return succession->yours || succession->phase == SUCCESSION_YIELDED;
 }
 
-/* Every worker has the entry. */
-static void on_applied(void *arg, bool known)
+static void say_applied(void *arg)
 {
     struct succession *succession = arg;
-    (void)known;
     if (succession->channel)
         say(succession, APPLIED);
-}
-
-/* Whoever sent it before both guard waits for no answer: one would be taken for another's. */
-static void put(struct succession *succession, struct key key, const struct told_entry *told)
-{
-    struct entries *entries = succession->options.entries;
-    entries_put_here(entries, key, told_entry_here(told, entries, key),
-                     both_guard(succession) ? on_applied : NULL, succession);
-}
-
-/* A key that is not guarded by our file needs no entry; nor does anything at the end. */
-static void take_entry(struct succession *succession, struct span bytes)
-{
-    struct entries *entries = succession->options.entries;
-    struct told_entry told;
-    if (!told_entry_read(&told, bytes))
-        return;
-    int keyspace = guard_match(entries->view->config, told.key);
-    if (keyspace != NOT_GUARDED && !entries->ending)
-        put(succession, key_make(keyspace, told.key), &told);
-    else if (both_guard(succession))
-        on_applied(succession, true);
 }
 
 /* Entries from here on go to the other process, too; `is_awaited`: it must have them before whoever
@@ -292,7 +267,8 @@ static void on_frame(void *arg, int kind, struct span bytes)
     if (kind == ALIVE || succession->heard)
         succession->heard = kind == QUIET ? 0 : clock_ms();
     if (kind == ENTRY)
-        take_entry(succession, bytes);
+        /* Whoever sent it before both guard waits for no answer. */
+        taking_take(&succession->taking, bytes, both_guard(succession));
     else if (kind == APPLIED)
         entries_remote_has(succession->options.entries);
     else if (kind == POSITION)
@@ -462,8 +438,11 @@ static void offer(struct succession *succession)
 void succession_open(struct succession *succession, const struct succession_options *options)
 {
     size_t size = options->socket_count * sizeof *options->sockets;
-    *succession =
-        (struct succession){.options = *options, .phase = SUCCESSION_SERVING, .listening = -1};
+    *succession = (struct succession){
+        .options = *options,
+        .phase = SUCCESSION_SERVING,
+        .taking = {.entries = options->entries, .answer = say_applied, .arg = succession},
+        .listening = -1};
     succession->sockets = xmalloc(size + 1);
     memcpy(succession->sockets, options->sockets, size);
     if (options->predecessor < 0) {

@@ -42,6 +42,7 @@
 
 #include "handover/channel.h"
 #include "keeper/changes/entries.h"
+#include "keeper/taking.h"
 #include <sys/types.h>
 
 struct succession_options {
@@ -92,6 +93,7 @@ struct succession {
     uint64_t heard;          /* the last of a predecessor that says it is; 0: nothing is expected */
     uint64_t looked;         /* whether something was */
     uint64_t position;       /* of the log, up to which the successor knows it */
+    struct taking taking;    /* the other's entries */
     int *sockets;
     uv_poll_t asked;    /* somebody asks for them */
     int listening;      /* -1: nobody can, as yet */

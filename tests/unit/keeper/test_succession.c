@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "fakes/config_file.h"
+#include "keeper/told_entry.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -329,6 +331,109 @@ static void who_took_over_waits_until_the_other_cannot_reject(void **state)
     bench_finish(&bench);
 }
 
+/* ---- entries that come from the other ---- */
+
+/* A worker that is slow: what it was told waits here. */
+struct worker {
+    struct mailbox mailbox, keeper, *to;
+    struct message *first, **last;
+};
+
+static void on_order(void *arg, struct message *message)
+{
+    struct worker *worker = arg;
+    message->next = NULL;
+    *worker->last = message;
+    worker->last = &message->next;
+}
+
+static void on_receipt(void *arg, struct message *message)
+{
+    (void)arg;
+    entries_take_back((struct override_message *)(void *)message);
+}
+
+static void obey_one(struct bench *bench, struct worker *worker)
+{
+    struct message *message = worker->first;
+    worker->first = message->next;
+    if (!worker->first)
+        worker->last = &worker->first;
+    mailbox_return(message);
+    run(bench);
+}
+
+static void employ(struct bench *bench, struct worker *worker)
+{
+    *worker = (struct worker){.to = &worker->mailbox};
+    worker->last = &worker->first;
+    mailbox_init(&worker->mailbox, &bench->loop, on_order, worker);
+    mailbox_init(&worker->keeper, &bench->loop, on_receipt, NULL);
+    bench->outlet = (struct outlet){.sender = &worker->keeper, .to = &worker->to, .count = 1};
+}
+
+static void tell_of(struct bench *bench, const char *text)
+{
+    struct buffer bytes = {0};
+    struct override hint = {.kind = OVERRIDE_HINT, .until = clock_ms() + 60000};
+    told_entry_write(&bytes, key_make(0, span_of(text)), hint);
+    char head[5] = {'e', (char)buffer_length(&bytes)};
+    assert_int_equal(write(bench->other, head, sizeof head), sizeof head);
+    assert_int_equal(write(bench->other, buffer_span(&bytes).at, buffer_length(&bytes)),
+                     buffer_length(&bytes));
+    buffer_finish(&bytes);
+    run(bench);
+}
+
+static unsigned answers(struct bench *bench)
+{
+    unsigned count = 0;
+    char frame[5];
+    run(bench);
+    while (read(bench->other, frame, sizeof frame) == sizeof frame)
+        count += frame[0] == 'a';
+    return count;
+}
+
+/* It takes each answer for that of the oldest that it has sent. */
+static void the_other_is_answered_in_the_order_of_what_it_sent(void **state)
+{
+    struct bench bench;
+    struct worker worker;
+    struct view view = {.generation = NULL};
+    struct config *config = config_from_text("cache: redis://127.0.0.1\n"
+                                             "database: postgresql://app@db/shop\n"
+                                             "sync: none\n"
+                                             "keyspaces:\n"
+                                             "  - {name: items, key: \"item:{id}\", table: items,"
+                                             " value: v}\n");
+    (void)state;
+    bench_init(&bench);
+    employ(&bench, &worker);
+    view.config = config;
+    bench.entries.view = &view;
+    say(&bench, 'y');
+    tell_of(&bench, "order:0"); /* which its file guards, but not ours */
+    assert_int_equal(answers(&bench), 1);
+    tell_of(&bench, "item:1");
+    tell_of(&bench, "order:1");
+    tell_of(&bench, "order:2");
+    tell_of(&bench, "item:2");
+    tell_of(&bench, "order:3");
+    assert_int_equal(answers(&bench), 0);
+    obey_one(&bench, &worker);
+    assert_int_equal(answers(&bench), 3);
+    obey_one(&bench, &worker);
+    assert_int_equal(answers(&bench), 2);
+    tell_of(&bench, "order:4");
+    assert_int_equal(answers(&bench), 1);
+    mailbox_close(&worker.mailbox);
+    mailbox_close(&worker.keeper);
+    close(bench.other);
+    bench_finish(&bench);
+    config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +444,7 @@ int main(void)
         cmocka_unit_test(who_loses_the_next_one_before_stays),
         cmocka_unit_test(who_ends_with_one_that_waits_rejects_nothing_more),
         cmocka_unit_test(who_took_over_waits_until_the_other_cannot_reject),
+        cmocka_unit_test(the_other_is_answered_in_the_order_of_what_it_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
