@@ -61,6 +61,26 @@ bool guard_renews_hint(const struct view *view, const struct overrides *override
     return entry.kind == OVERRIDE_HINT && entry.until < now + view->config->hint_ttl_ms / 2;
 }
 
+/* It comes to each worker by a message, and to a successor's by its keeper: a write that the hint
+ * of another one covers must not be done before that one's is.
+ *
+ *   worker 1                       keeper                worker 2
+ *      SET, done ──────────────────▶  hint ───╮
+ *      ◀─────────────────────────────────┤     │
+ *      another's SET, done: OK?               │             GET: rejected
+ *                                             ╰───────────▶
+ *
+ * Whoever has not said by then that it has the hint is not waited for any more. */
+bool guard_hint_is_new(const struct overrides *overrides, struct key key)
+{
+    enum { EVERYWHERE_MS = 5000 };
+    if (!overrides_count(overrides))
+        return false;
+    uint64_t now = clock_ms();
+    struct override entry = overrides_find(overrides, key, now);
+    return entry.kind == OVERRIDE_HINT && now - entry.since < EVERYWHERE_MS;
+}
+
 /* The filter may hold a key by chance, or for a row that is gone, and the next one may be begun
  * before the row of this write is committed: then it would deny the key. But most that are held
  * have a row that stays, and who fills the cache by himself writes all of them. So they may take a

@@ -115,6 +115,9 @@ bool guard_wants_hint(const struct view *view, const struct overrides *overrides
  * of hint_ttl. Only where a log tells of rows, for elsewhere a hint does not end by time alone. */
 bool guard_renews_hint(const struct view *view, const struct overrides *overrides, struct key key);
 
+/* Whether the key has a hint that this worker may be the first to have. */
+bool guard_hint_is_new(const struct overrides *overrides, struct key key);
+
 /* Whether there is room to remember a write of a key that the filter holds, too; for
  * guard_wants_hint() it is not held then. Never where a log tells of the keyspace's rows. */
 bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,

@@ -173,6 +173,7 @@ struct override override_admit(struct override known, struct override hint)
     if (known.kind != OVERRIDE_HINT)
         return hint;
     hint.sticky = hint.sticky || known.sticky;
+    hint.since = known.since;
     hint.until = later(hint.until, known.until);
     hint.epoch = later(hint.epoch, known.epoch);
     return hint;

@@ -26,7 +26,8 @@ enum override_kind {
 struct override {
     enum override_kind kind;
     bool sticky;
-    uint64_t until; /* ms of clock_ms() */
+    uint64_t since; /* a hint is one; ms of clock_ms() */
+    uint64_t until; /* likewise */
     uint64_t epoch; /* number of the newest generation that was begun when the entry was made */
     uint64_t blocked_until; /* 0: not blocked */
     unsigned writes;        /* of the key that are under way: while there are any it is admitted */
@@ -87,7 +88,7 @@ size_t overrides_count(const struct overrides *overrides);
 size_t overrides_places(const struct overrides *overrides);
 
 /* A key that is admitted although something is known of it already: what holds longer wins, and a
- * block stays. */
+ * block stays. A hint that is one already is no newer for it. */
 struct override override_admit(struct override known, struct override hint);
 
 /* "none", "hint", "tombstone": static. */

@@ -200,9 +200,11 @@ void entries_take_back(struct override_message *message)
 struct override entries_hint(const struct entries *entries, uint64_t for_ms)
 {
     const struct config *config = entries->view->config;
+    uint64_t now = clock_ms();
     return (struct override){.kind = OVERRIDE_HINT,
                              .sticky = !for_ms && config->sync != SYNC_REPLICATION,
-                             .until = clock_ms() + (for_ms ? for_ms : config->hint_ttl_ms),
+                             .since = now,
+                             .until = now + (for_ms ? for_ms : config->hint_ttl_ms),
                              .epoch = entries->view->newest};
 }
 

@@ -334,6 +334,34 @@ static void a_write_renews_a_hint_that_is_over_soon(void **state)
     bench_finish(&bench);
 }
 
+/* And others may not have it yet: whoever writes the key meanwhile is not answered before they do.
+ */
+static void a_hint_is_new_for_some_seconds(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct key key = key_make(ITEMS, span_of(bench.absent));
+    uint64_t now = clock_ms();
+    struct override entry = {.kind = OVERRIDE_HINT,
+                             .sticky = true,
+                             .since = now,
+                             .until = now + 60000,
+                             .epoch = bench.view->newest};
+    assert_false(guard_hint_is_new(&bench.overrides, key));
+    overrides_set(&bench.overrides, key, entry);
+    assert_true(guard_hint_is_new(&bench.overrides, key));
+    assert_false(wants_hint(&bench, bench.absent));
+    struct override later = {.kind = OVERRIDE_HINT, .until = now + 70000, .since = now + 10};
+    assert_true(override_admit(entry, later).since == now);
+    entry.since -= 6000;
+    overrides_set(&bench.overrides, key, entry);
+    assert_false(guard_hint_is_new(&bench.overrides, key));
+    overrides_set(&bench.overrides, key, (struct override){.blocked_until = now + 60000});
+    assert_false(guard_hint_is_new(&bench.overrides, key));
+    bench_finish(&bench);
+}
+
 /* The next file may have been made before the write, and the hint of an earlier write ends first.
  */
 static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void **state)
@@ -433,6 +461,7 @@ int main(void)
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
         cmocka_unit_test(a_write_renews_a_hint_that_is_over_soon),
+        cmocka_unit_test(a_hint_is_new_for_some_seconds),
         cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),
         cmocka_unit_test(hints_end_by_time_where_a_log_or_a_source_is),
         cmocka_unit_test(a_write_is_news_again_once_another_generation_was_begun),

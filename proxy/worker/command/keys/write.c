@@ -64,24 +64,27 @@ struct key write_key_by_text(const struct serving *serving, struct span text)
     return key_make(guard_match(serving_config(serving), text), text);
 }
 
-void write_tell_keeper(const struct lookup *lookup, bool done)
+/* A hint that is new is given once more, since only that tells when it is everywhere. */
+bool write_tell_keeper(const struct lookup *lookup, bool done)
 {
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
-    bool deletes = lookup->deleted;
+    bool deletes = lookup->deleted, makes = done && !deletes;
+    bool takes_place = makes && write_wants_hint(serving, key, ALSO_HELD);
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
-    *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
-                                    .slot = slot,
-                                    .done = done,
-                                    .wants_hint = done && !deletes &&
-                                                  write_wants_hint(serving, key, ALSO_HELD),
-                                    .deletes = deletes,
-                                    .key = key_copy(key, write->text)};
-    if (write->wants_hint)
+    *write = (struct write_request){
+        .message = {.kind = MESSAGE_WRITE},
+        .slot = slot,
+        .done = done,
+        .wants_hint = takes_place || (makes && guard_hint_is_new(&serving->overrides, key)),
+        .deletes = deletes,
+        .key = key_copy(key, write->text)};
+    if (takes_place)
         counter_add(&serving->keyspaces[lookup->keyspace].hints, 1);
     slot->waiting++;
     serving_ask_keeper(serving, &write->message);
+    return takes_place;
 }
 
 static const char stranded[] =
@@ -105,7 +108,8 @@ void write_returned(struct serving *serving, const struct write_request *request
 }
 
 /* One that is queued has left that to EXEC; if it was done instead of being queued, what goes back
- * there was its own. */
+ * there was its own. Of what was done, too, goes back what needed none: another's hint covers it.
+ */
 void write_settle_places(struct reply_slot *slot, size_t places)
 {
     bool is_queued = is_of(slot, QUEUED);
@@ -124,13 +128,13 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
     size_t places = 0;
     for (size_t i = range.first; i < range.end; i++) {
         const struct lookup *lookup = &slot->lookups[i];
-        bool is_done = done && !lookup->rejected;
-        if (!lookup->deleted && is_done == is_of(slot, QUEUED))
-            places += override_places(lookup->key.length);
+        bool is_done = done && !lookup->rejected, takes_place = is_done;
         if (is_done && !serving->ending)
-            write_tell_keeper(lookup, true);
+            takes_place = write_tell_keeper(lookup, true);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
+        if (!lookup->deleted && takes_place == is_of(slot, QUEUED))
+            places += override_places(lookup->key.length);
     }
     write_settle_places(slot, places);
 }

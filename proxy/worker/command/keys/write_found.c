@@ -26,7 +26,9 @@ static bool must_note(const struct serving *serving, struct span text, bool dele
     if (keyspace == NOT_GUARDED)
         return false;
     struct key key = key_make(keyspace, text);
-    return watch_has(serving->watch, key) || (!deletes && write_wants_hint(serving, key, worth));
+    return watch_has(serving->watch, key) ||
+           (!deletes &&
+            (write_wants_hint(serving, key, worth) || guard_hint_is_new(&serving->overrides, key)));
 }
 
 static bool has_room(struct client *client, size_t places)

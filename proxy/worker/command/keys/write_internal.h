@@ -37,8 +37,9 @@ struct key write_key_by_text(const struct serving *serving, struct span text);
 /* Of a key whose write has begun, or which is deleted; the slot has room for it. */
 void write_note_begun(struct reply_slot *slot, struct key key, bool deleted);
 
-/* The write of such a one is on its way, or done. Its slot waits for the answer. */
-void write_tell_keeper(const struct lookup *lookup, bool done);
+/* The write of such a one is on its way, or done. Its slot waits for the answer. Says whether it
+ * needs a place of the overrides for that. */
+bool write_tell_keeper(const struct lookup *lookup, bool done);
 
 /* Memory for the lookups of what was found. False: there is none. */
 bool write_try_room(struct reply_slot *slot, const struct buffer *found);
@@ -47,7 +48,7 @@ bool write_try_room(struct reply_slot *slot, const struct buffer *found);
  * no keyspace any more. */
 void write_note_some(struct reply_slot *slot, const struct span *keys, size_t count);
 
-/* What a refused write has taken of its client's share, and its host's, goes back. */
+/* What a write has taken of its client's share, and its host's, and does not need goes back. */
 void write_settle_places(struct reply_slot *slot, size_t places);
 
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */

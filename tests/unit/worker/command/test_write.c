@@ -105,6 +105,34 @@ static void the_reply_waits_until_every_worker_admits_a_new_key(void **state)
     bench_finish(&bench);
 }
 
+/* Another worker may not have it yet, though this one has. The place that it takes is taken. */
+static void nor_does_one_leave_before_that_which_anothers_new_hint_covers(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    uint64_t now = clock_ms();
+    struct override hint = {
+        .kind = OVERRIDE_HINT, .since = now, .until = now + 60000, .sticky = true, .epoch = now};
+    struct key key = key_make(ITEMS, span_of("item:new"));
+    overrides_set(&bench.serving->overrides, key, hint);
+    type(bench.client, SET_NEW);
+    must_send(bench.shared, SET_NEW);
+    cache_says(bench.shared, OK);
+    struct write_request *write = next_hint(bench.keeper, "item:new");
+    must_reply(bench.client, "");
+    mailbox_return(&write->message);
+    hear_keeper(&bench);
+    must_reply(bench.client, OK);
+    assert_int_equal(COUNTED(&bench, ITEMS, hints), 0);
+    assert_int_equal(bench.client->hints.count, 0);
+    assert_int_equal(bench.client->host->hints.count, 0);
+    hint.since -= 60000;
+    overrides_set(&bench.serving->overrides, key, hint);
+    must_forward_untold(&bench, SET_NEW);
+    bench_finish(&bench);
+}
+
 /* What the cache has refused has made no key: nobody hears of it, and it is rejected again. */
 static void a_refused_write_leaves_nothing(void **state)
 {
@@ -311,6 +339,7 @@ int main(void)
         cmocka_unit_test(of_keys_that_are_held_as_many_are_hints_as_there_is_room_for),
         cmocka_unit_test(a_key_too_long_for_the_clients_share_is_refused_before_it_is_sent),
         cmocka_unit_test(the_reply_waits_until_every_worker_admits_a_new_key),
+        cmocka_unit_test(nor_does_one_leave_before_that_which_anothers_new_hint_covers),
         cmocka_unit_test(a_refused_write_leaves_nothing),
         cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
         cmocka_unit_test(a_hint_is_given_until_the_keeper_has_made_it_stick),
