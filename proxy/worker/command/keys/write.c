@@ -398,7 +398,8 @@ static const struct reply_slot_kind *kind_in_multi(struct client *client,
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
-    const struct named named = named_by(request);
+    struct named named = named_by(request);
+    named.waits &= !(client->pinned.states & PINNED_MULTI);
     if (write_exceeds_user(client, &named))
         return -ENOSPC;
     if (write_begin_pieces(client, request, &named))

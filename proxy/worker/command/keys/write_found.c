@@ -19,16 +19,17 @@ bool write_wants_hint(const struct serving *serving, struct key key, enum worth 
            (worth == ALSO_HELD && guard_renews_hint(serving->view, &serving->overrides, key));
 }
 
-static bool must_note(const struct serving *serving, struct span text, bool deletes,
+static bool must_note(const struct serving *serving, const struct named *named, struct span text,
                       enum worth worth)
 {
     int keyspace = guard_match(serving_config(serving), text);
     if (keyspace == NOT_GUARDED)
         return false;
     struct key key = key_make(keyspace, text);
-    return watch_has(serving->watch, key) ||
-           (!deletes &&
-            (write_wants_hint(serving, key, worth) || guard_hint_is_new(&serving->overrides, key)));
+    if (watch_has(serving->watch, key) || (named->waits && worth == ALSO_HELD))
+        return true;
+    return !named->deleted && (write_wants_hint(serving, key, worth) ||
+                               guard_hint_is_new(&serving->overrides, key));
 }
 
 static bool has_room(struct client *client, size_t places)
@@ -45,7 +46,8 @@ struct named named_by(const struct request *request)
     return (struct named){.keys = request->arguments + keys.first,
                           .count = keys.end > keys.first ? keys.end - keys.first : 0,
                           .step = vanish ? 1 : (size_t)command->key_step,
-                          .deleted = vanish || command->kind == COMMAND_DELETE};
+                          .deleted = vanish || command->kind == COMMAND_DELETE,
+                          .waits = command->effect == EFFECT_BLOCK};
 }
 
 size_t found_places(const struct buffer *found)
@@ -60,7 +62,7 @@ void write_find_some(const struct serving *serving, const struct named *named, s
                      size_t end, enum worth worth, struct buffer *found)
 {
     for (size_t i = first; i < end; i += named->step)
-        if (must_note(serving, named->keys[i], named->deleted, worth))
+        if (must_note(serving, named, named->keys[i], worth))
             buffer_append(found, (const char *)&named->keys[i], sizeof *named->keys);
 }
 
@@ -95,7 +97,8 @@ void write_grant(struct client *client, size_t places)
 static bool begin_queued(struct client *client, struct queued_write *write)
 {
     struct serving *serving = client->serving;
-    if (!must_note(serving, write->key.text, false, ALSO_HELD))
+    static const struct named queued = {.deleted = false};
+    if (!must_note(serving, &queued, write->key.text, ALSO_HELD))
         return false;
     write->key = key_make(guard_match(serving_config(serving), write->key.text), write->key.text);
     overrides_begin_write(&serving->overrides, write->key);

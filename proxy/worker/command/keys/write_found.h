@@ -17,6 +17,7 @@ struct named {
     const struct span *keys;
     size_t count, step;
     bool deleted;
+    bool waits; /* it may be long before they are written: what is known of them then counts */
 };
 
 /* Of a request whose number of arguments its command allows. */
