@@ -39,6 +39,14 @@ void greeting_write_auth(struct buffer *out, const struct cache_url *cache)
     write_step(out, &step);
 }
 
+void greeting_write_hello(struct buffer *out, const struct cache_url *cache, bool resp3)
+{
+    const struct span words[] = {span_of("HELLO"), span_of(resp3 ? "3" : "2"), span_of("AUTH"),
+                                 span_of(cache->user ? cache->user : "default"),
+                                 span_of(cache->password ? cache->password : "")};
+    resp_write_command(out, words, sizeof words / sizeof *words);
+}
+
 unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool resp3,
                         const char *name)
 {

@@ -38,6 +38,9 @@ void greeting_read_run_id(char run_id[RUN_ID_SIZE], struct span reply);
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 
+/* The same together with a protocol: a connection that has been another user's. */
+void greeting_write_hello(struct buffer *out, const struct cache_url *cache, bool resp3);
+
 /* Of a reply to one of them but ROLE: 0, or as redis_login_judge(); -EBUSY: the server cannot do it
  * now, and may be asked again. */
 int greeting_judge(struct span reply, bool resp3);

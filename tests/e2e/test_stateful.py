@@ -363,6 +363,12 @@ def test_users_of_the_cache(start_guard, items, cache):
             assert hello.startswith(b"%")
             assert wire.ask("GET", "plain").startswith(b"-NOPERM")
             assert wire.ask("GET", "item:101") == b"_\r\n"
+            assert wire.ask("HELLO", "3").startswith(b"%")
+            assert wire.ask("GET", "plain").startswith(b"-NOPERM"), "the user stays"
+            assert wire.ask("HELLO", "2", "AUTH", "default", "whatever").startswith(b"*")
+            assert wire.ask("GET", "plain") == bulk("y")
+            assert wire.ask("GET", "item:101") == bulk(None)
+            assert wire.ask("AUTH", "reader", "secret") == b"+OK\r\n"
             assert wire.ask("RESET").startswith(b"-NOPERM") or True
         must_share_again(guard)
     finally:

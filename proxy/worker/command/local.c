@@ -103,14 +103,17 @@ static void log_in_user(struct client *client, const struct request *request)
 }
 
 /* From here on the client is the guard's own user, and may be answered without the cache. */
+static void become_default(struct client *client)
+{
+    client->pinned.states &= ~(unsigned)PINNED_USER;
+    client->replies.no_fallback = false;
+    introduction_set(&client->self.user, NULL);
+}
+
 static void default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    struct client *client = client_of(slot->replies);
-    if (cache_reply.at[0] == '+') {
-        client->pinned.states &= ~(unsigned)PINNED_USER;
-        client->replies.no_fallback = false;
-        introduction_set(&client->self.user, NULL);
-    }
+    if (cache_reply.at[0] == '+')
+        become_default(client_of(slot->replies));
     request_take_reply(slot, index, cache_reply);
 }
 
@@ -271,6 +274,17 @@ static void hello_user_reply(struct reply_slot *slot, unsigned index, struct spa
 static const struct reply_slot_kind hello_user_kind = {.on_cache = hello_user_reply,
                                                        .on_cache_failure = request_take_failure};
 
+/* The same of one of these who becomes the guard's own user again. */
+static void hello_default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+{
+    if (cache_reply.at[0] != '-')
+        become_default(client_of(slot->replies));
+    hello_reply(slot, index, cache_reply);
+}
+
+static const struct reply_slot_kind hello_default_kind = {.on_cache = hello_default_reply,
+                                                          .on_cache_failure = request_take_failure};
+
 /* What the guard decides by itself; NULL: the cache may be asked. */
 static const char *check_hello(struct client *client, const struct greeting *greeting)
 {
@@ -305,6 +319,15 @@ static void ask_hello(struct client *client, bool resp3)
     client_settle(client);
 }
 
+static void ask_hello_as_default(struct client *client, bool resp3)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, &hello_default_kind);
+    greeting_write_hello(upstream_command(client->upstream, slot, 0),
+                         &upstream_route(client->upstream)->config->cache, resp3);
+    reply_slot_answered(slot);
+    client_settle(client);
+}
+
 static void hello(struct client *client, const struct request *request)
 {
     struct greeting greeting = {.resp3 = client->replies.resp3};
@@ -319,6 +342,9 @@ static void hello(struct client *client, const struct request *request)
         refuse(client, error);
     } else if (error) {
         client_answer(client, error);
+    } else if (greeting.user && is_own_user(*greeting.user) &&
+               client->pinned.states & PINNED_USER) {
+        ask_hello_as_default(client, greeting.resp3);
     } else if (!greeting.user || is_own_user(*greeting.user)) {
         ask_hello(client, greeting.resp3);
     } else if (pinned_begin_login(client) == 0) {

@@ -28,8 +28,8 @@ static bool must_note(const struct serving *serving, const struct named *named, 
     struct key key = key_make(keyspace, text);
     if (watch_has(serving->watch, key) || (named->waits && worth == ALSO_HELD))
         return true;
-    return !named->deleted && (write_wants_hint(serving, key, worth) ||
-                               guard_hint_is_new(&serving->overrides, key));
+    return !named->deleted &&
+           (write_wants_hint(serving, key, worth) || guard_hint_is_new(&serving->overrides, key));
 }
 
 static bool has_room(struct client *client, size_t places)
