@@ -69,16 +69,14 @@ bool guard_renews_hint(const struct view *view, const struct overrides *override
  *      ◀─────────────────────────────────┤     │
  *      another's SET, done: OK?               │             GET: rejected
  *                                             ╰───────────▶
- *
- * Whoever has not said by then that it has the hint is not waited for any more. */
+ */
 bool guard_hint_is_new(const struct overrides *overrides, struct key key)
 {
-    enum { EVERYWHERE_MS = 5000 };
     if (!overrides_count(overrides))
         return false;
     uint64_t now = clock_ms();
     struct override entry = overrides_find(overrides, key, now);
-    return entry.kind == OVERRIDE_HINT && now - entry.since < EVERYWHERE_MS;
+    return entry.kind == OVERRIDE_HINT && now - entry.since < OVERRIDE_NEW_MS;
 }
 
 /* The filter may hold a key by chance, or for a row that is gone, and the next one may be begun

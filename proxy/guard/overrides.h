@@ -33,6 +33,10 @@ struct override {
     unsigned writes;        /* of the key that are under way: while there are any it is admitted */
 };
 
+/* For so long after an entry has come some worker, or a process that decides, too, may not have it
+ * yet; whoever has not said by then that it has is not waited for any more. */
+enum { OVERRIDE_NEW_MS = 5000 };
+
 struct generation;
 
 struct overrides {

@@ -236,14 +236,23 @@ bool entries_wait_for(const struct entries *entries, struct key key, bool servin
     return kind == OVERRIDE_TOMBSTONE || (kind == OVERRIDE_HINT && serving);
 }
 
+/* Of a row that has come back some worker may still hold the tombstone when another one's client
+ * has written the key: a hint has him wait for that one, too. */
+static struct override end_of(const struct entries *entries, struct override entry)
+{
+    if (entry.kind == OVERRIDE_TOMBSTONE)
+        return override_admit(entry, entries_hint(entries, OVERRIDE_NEW_MS));
+    entry.kind = OVERRIDE_NONE;
+    return entry;
+}
+
 /* The block that the key may have is left as it is. */
 bool entries_know(struct entries *entries, struct key key, bool serving, entries_done done,
                   void *arg)
 {
     struct override entry = entries_find(entries, key);
     bool ends = entries_wait_for(entries, key, serving);
-    entry.kind = OVERRIDE_NONE;
-    return ends && entries_set(entries, key, entry, done, arg) == 0;
+    return ends && entries_set(entries, key, end_of(entries, entry), done, arg) == 0;
 }
 
 static void list_tombstone(void *arg, struct key key, struct override entry)

@@ -91,7 +91,8 @@ void entries_take_back(struct override_message *message);
 bool entries_wait_for(const struct entries *entries, struct key key, bool serving);
 
 /* The log tells of the key's row: what its entry says is known now, if `serving`, the generation
- * that serves has it; a tombstone ends in any case. false: nothing had to be ended, or could. */
+ * that serves has it; a tombstone ends in any case, and is a hint for a moment. false: nothing had
+ * to be ended, or could. */
 bool entries_know(struct entries *entries, struct key key, bool serving, entries_done done,
                   void *arg);
 
