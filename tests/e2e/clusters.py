@@ -1,6 +1,7 @@
 """A cache that is a Redis Cluster: real redis-servers in cluster mode, each on free ports of its
 own."""
 import contextlib
+import time
 
 import redis
 
@@ -12,6 +13,7 @@ SLOTS = 16384
 # As short as a loaded machine lets it be: a node that does not get its turn must not be taken for
 # dead by all others.
 NODE_TIMEOUT_MS = 1500
+GIVEN_UP = 6  # seconds: a failover that has not come about by then
 
 
 def slot_of(key):
@@ -158,6 +160,22 @@ class Cluster:
     def follower_of(self, node):
         return next(each for each in self.nodes if each.is_running() and
                     each.client().info("replication").get("master_port") == node.port)
+
+    def hand_over(self, heir):
+        """A planned failover. Redis gives one up that has not come about in five seconds, without a
+        word: it is asked for again then."""
+        asked = -GIVEN_UP
+
+        def is_primary():
+            nonlocal asked
+            if heir.client().info("replication")["role"] == "master":
+                return True
+            if time.monotonic() - asked > GIVEN_UP:
+                asked = time.monotonic()
+                heir.ask("CLUSTER", "FAILOVER")
+            return False
+
+        wait_until(is_primary, 3 * PATIENCE, "the heir to be the primary")
 
     def remove(self):
         for node in self.nodes:

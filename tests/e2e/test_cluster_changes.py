@@ -277,7 +277,7 @@ def test_a_planned_failover_costs_nothing_but_an_error_to_writers(guard, cluster
     reader = Reader(guard)
     run_all([reader])
     try:
-        heir.ask("CLUSTER", "FAILOVER")
+        cluster.hand_over(heir)
         wait_promoted(cluster, heir)
         wait_until(lambda: knows(guard, heir) and not knows(guard, first), PATIENCE,
                    lambda: f"{nodes(guard)}")
@@ -316,7 +316,7 @@ def test_within_a_second_of_the_new_primary_its_keys_are_as_before(follow, items
     try:
         wait_until(lambda: all(setter.done for setter in setters), PATIENCE, guard.log)
         if how == "planned":
-            heir.ask("CLUSTER", "FAILOVER")
+            cluster.hand_over(heir)
         else:
             getattr(first, {"killed": "kill", "paused": "pause"}[how])()
         wait_until(lambda: heir.client().info("replication")["role"] == "master", 3 * PATIENCE,
@@ -340,7 +340,7 @@ def test_a_failover_is_no_news_once_it_is_over(guard, cluster):
     for key in keys:
         client.set(key, "1")
     node = cluster.node_of(keys[0])
-    cluster.follower_of(node).ask("CLUSTER", "FAILOVER")
+    cluster.hand_over(cluster.follower_of(node))
     wait_until(lambda: cluster.node_of(keys[0]) is not node, 2 * PATIENCE, "another primary")
     cluster.settle()
     deadline = time.monotonic() + 5

@@ -81,7 +81,7 @@ class TestFollowed:
 
     def test_when_the_primary_hands_over(self, guard, cluster, version):
         with subscribed(guard, version, CHANNEL) as wire:
-            cluster.follower_of(cluster.node_of(CHANNEL)).ask("CLUSTER", "FAILOVER")
+            cluster.hand_over(cluster.follower_of(cluster.node_of(CHANNEL)))
             wait_until(lambda: cluster.node_of(CHANNEL) in cluster.followers, PATIENCE, "the heir")
             reach(guard, CHANNEL, "again")
             assert wire.read_reply() == message(version, CHANNEL, "again")

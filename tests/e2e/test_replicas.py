@@ -186,7 +186,7 @@ class TestCluster:
         wait_read_from(guard, followers(cluster))
         primary = cluster.node_of("item:7")
         heir = cluster.follower_of(primary)
-        heir.ask("CLUSTER", "FAILOVER")
+        cluster.hand_over(heir)
         wait_until(lambda: client.get("item:7") == b"payload 7" and
                    cluster.node_of("item:7") is heir and cluster.is_whole(), 3 * PATIENCE,
                    "the replica to be made a primary")
