@@ -123,8 +123,16 @@ static void review_retired(struct purgers *purgers)
     purgers->retired_count = kept;
 }
 
+static const struct purger *at(const struct purgers *purgers, int number)
+{
+    return (size_t)number < purgers->count ? purgers->at[number] : NULL;
+}
+
+/* One that was leaving already when these were opened has none. */
 void purgers_ended(struct purgers *purgers, int number)
 {
+    if (!at(purgers, number))
+        return;
     struct purger *purger = purgers->at[number];
     purgers->at[number] = NULL;
     purger_retire(purger);
@@ -132,11 +140,6 @@ void purgers_ended(struct purgers *purgers, int number)
         xrealloc(purgers->retired, (purgers->retired_count + 1) * sizeof(struct purger *));
     purgers->retired[purgers->retired_count++] = purger;
     review_retired(purgers);
-}
-
-static const struct purger *at(const struct purgers *purgers, int number)
-{
-    return (size_t)number < purgers->count ? purgers->at[number] : NULL;
 }
 
 /* Of one that is gone, or cannot be asked, nobody knows who had the slots in between. */

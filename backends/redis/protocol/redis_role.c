@@ -90,6 +90,11 @@ bool redis_is_full(const char *error, size_t length)
     return begins_with_one(error, length, (const char *const[]){"OOM ", "MISCONF ", "NOREPLICAS "});
 }
 
+bool redis_is_cluster_down(const char *error, size_t length)
+{
+    return begins(error, length, "CLUSTERDOWN ") || begins(error, length, "TRYAGAIN ");
+}
+
 bool redis_is_readonly(const char *error, size_t length)
 {
     return begins(error, length, "READONLY ");

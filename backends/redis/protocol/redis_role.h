@@ -30,6 +30,9 @@ bool redis_is_passing_trouble(const char *error, size_t length);
 /* An error to writes alone: its memory is full, or its disk, or it has too few replicas. */
 bool redis_is_full(const char *error, size_t length);
 
+/* An error of a cluster's node that cannot say who has the key now, or not all of a command's. */
+bool redis_is_cluster_down(const char *error, size_t length);
+
 /* -READONLY: a write to a replica. */
 bool redis_is_readonly(const char *error, size_t length);
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "cache/purgers.h"
 #include "purger_bench.h"
 
 /* ---- while all is well ---- */
@@ -291,6 +292,27 @@ static void a_refused_purge_is_repeated_ever_more_patiently(void **state)
     bench_finish(&bench);
 }
 
+/* Else an old value would be read for seconds after the script is over. */
+static void trouble_that_passes_is_waited_out_without_more_patience(void **state)
+{
+    static const char *const troubles[] = {"BUSY Redis is busy", "LOADING Redis is loading",
+                                           "CLUSTERDOWN The cluster is down"};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1000);
+    purge(&bench, "item:1");
+    turn(&bench);
+    for (int i = 0; i < 12; i++) {
+        fake_redis_answer(
+            &(struct redis_answer){.outcome = REDIS_REFUSED, .error = troubles[i % 3]});
+        assert_in_range(wait_for_call(&bench), 0, 300);
+        must_delete(0, "item:1");
+    }
+    end(REDIS_DONE);
+    must_owe_nothing(&bench);
+    bench_finish(&bench);
+}
+
 static void batches_refused_together_wait_once(void **state)
 {
     struct bench bench;
@@ -340,6 +362,24 @@ static void one_keyspaces_refusal_does_not_hold_up_another(void **state)
     bench_finish(&bench);
 }
 
+/* A node that was leaving when the purgers of its cluster were opened. */
+static void a_node_that_none_is_of_may_end(void **state)
+{
+    struct bench bench;
+    struct purgers purgers;
+    (void)state;
+    bench_init(&bench, 1000);
+    purgers_open(&purgers, &(struct purger_options){.loop = &bench.loop,
+                                                    .config = &bench.config,
+                                                    .counters = bench.counters,
+                                                    .vouched = bench.vouched,
+                                                    .max_owed = 1000});
+    purgers_ended(&purgers, 3);
+    assert_int_equal(purgers_owed(&purgers), 0);
+    purgers_close(&purgers);
+    bench_finish(&bench);
+}
+
 static void a_new_connection_is_asked_at_once(void **state)
 {
     struct bench bench;
@@ -370,9 +410,11 @@ int main(void)
         cmocka_unit_test(past_the_limit_the_fullest_keyspace_is_owed_whole),
         cmocka_unit_test(what_comes_back_of_a_keyspace_owed_whole_is_dropped),
         cmocka_unit_test(a_refused_purge_is_repeated_ever_more_patiently),
+        cmocka_unit_test(trouble_that_passes_is_waited_out_without_more_patience),
         cmocka_unit_test(batches_refused_together_wait_once),
         cmocka_unit_test(what_fails_counts_towards_the_limit),
         cmocka_unit_test(one_keyspaces_refusal_does_not_hold_up_another),
+        cmocka_unit_test(a_node_that_none_is_of_may_end),
         cmocka_unit_test(a_new_connection_is_asked_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
