@@ -178,14 +178,20 @@ void vouched_settle(struct vouched *vouched)
     uv_mutex_unlock(&vouched->lock);
 }
 
+static bool is_doubted(const struct vouched *vouched, const char *run_id)
+{
+    for (size_t i = 0; i < vouched->count; i++)
+        if (vouched->vouchers[i].doubts && is_same(vouched->vouchers[i].run_id, run_id))
+            return true;
+    return false;
+}
+
 bool vouched_is_doubted(struct vouched *vouched, const char *run_id)
 {
-    bool is = false;
     if (!vouched || !run_id[0])
         return false;
     uv_mutex_lock(&vouched->lock);
-    for (size_t i = 0; i < vouched->count; i++)
-        is |= vouched->vouchers[i].doubts && is_same(vouched->vouchers[i].run_id, run_id);
+    bool is = is_doubted(vouched, run_id);
     uv_mutex_unlock(&vouched->lock);
     return is;
 }
@@ -239,8 +245,9 @@ bool vouched_believes(struct vouched *vouched, const char *run_id, uint64_t now)
     if (!vouched || !run_id[0])
         return true;
     uv_mutex_lock(&vouched->lock);
-    bool believes = !vouched->is_settled || is_vouched_for(vouched, run_id) ||
-                    is_doubted_too_long(vouched, run_id, now);
+    bool is_known = is_doubted(vouched, run_id) || vouched->is_settled;
+    bool believes =
+        !is_known || is_vouched_for(vouched, run_id) || is_doubted_too_long(vouched, run_id, now);
     uv_mutex_unlock(&vouched->lock);
     return believes;
 }

@@ -22,6 +22,20 @@ static void all_are_believed_until_the_cache_was_up(void **state)
     vouched_destroy(vouched);
 }
 
+/* A node may come back without what was deleted since, while another one was never up. */
+static void but_not_who_is_doubted(void **state)
+{
+    struct vouched *vouched = vouched_create();
+    int one;
+    (void)state;
+    vouched_doubt(vouched, &one, ours);
+    assert_false(vouched_believes(vouched, ours, 0));
+    assert_true(vouched_believes(vouched, others, 0));
+    vouched_set(vouched, &one, ours);
+    assert_true(vouched_believes(vouched, ours, 0));
+    vouched_destroy(vouched);
+}
+
 static void who_does_not_say_is_believed(void **state)
 {
     struct vouched *vouched = vouched_create();
@@ -191,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_believed_until_the_cache_was_up),
+        cmocka_unit_test(but_not_who_is_doubted),
         cmocka_unit_test(who_does_not_say_is_believed),
         cmocka_unit_test(each_vouches_for_one_and_for_none_before),
         cmocka_unit_test(who_doubted_it_later_and_vouches_has_swept_it_for_all),
