@@ -4,6 +4,7 @@
 #include "redis/redis_fleet.h"
 
 #include "net/allocate.h"
+#include "redis/protocol/redis_role.h"
 #include "redis/redis_internal.h"
 #include "redis/topology/redis_cluster.h"
 
@@ -207,7 +208,7 @@ static bool read_redirect(struct redis_fleet *fleet, struct redis_redirect *redi
     size_t length = strlen(error);
     if (redis_redirect_read(redirect, error, length, from))
         return true;
-    if (redis_redirect_is_meant(error, length))
+    if (redis_redirect_is_meant(error, length) || redis_is_cluster_down(error, length))
         redis_cluster_refresh(fleet->cluster);
     return false;
 }

@@ -50,6 +50,13 @@ const struct need needs[] = {
      FOR_CLUSTER,
      PROBLEM_ERROR,
      "the guard does not learn which node has a key"},
+    {"CLUSTER INFO",
+     "+cluster|info",
+     {"CLUSTER", "INFO"},
+     FOR_CLUSTER,
+     PROBLEM_WARNING,
+     "a node that is cut off from the others is believed: for keys that others have by now, errors "
+     "and stale values"},
     {"ASKING",
      "+asking",
      {"ASKING"},

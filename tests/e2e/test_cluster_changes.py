@@ -162,6 +162,42 @@ def wait_promoted(cluster, node):
                cluster.is_whole(), 3 * PATIENCE, "the replica to be made a primary")
 
 
+def cut_off(cluster, node):
+    """It hears nobody on the cluster's bus any more, and answers clients all the same. Its replica has
+    its slots, as all others know."""
+    heir = cluster.follower_of(node)
+    others = [each for each in cluster.nodes if each is not node]
+    for each in others:
+        node.ask("CLUSTER", "FORGET", each.id())
+    wait_until(lambda: node.info()["cluster_state"] == "fail", PATIENCE, "it to be alone")
+    heir.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+    wait_until(lambda: all(each.info()["cluster_state"] == "ok" and
+                           heir.port in [row[2][1] for row in each.ask("CLUSTER", "SLOTS")]
+                           for each in others), PATIENCE, "all others to know the heir")
+    return heir
+
+
+def test_a_node_that_is_cut_off_is_not_believed(guard, cluster, database):
+    """The first seed: by what it says of the slots the guard went until then."""
+    node = cluster.nodes[0]
+    owners = cluster.owners()
+    number = next(n for n in range(1, 100) if owners[slot_of(f"item:{n}")] is node)
+    client, name = guard.redis(), f"item:{number}"
+    assert client.get(name) == b"payload %d" % number
+    cluster.wait_for_key(name)
+    heir = cut_off(cluster, node)
+    database.execute(f"UPDATE items SET payload = 'new' WHERE id = {number}")
+
+    def is_written():
+        with contextlib.suppress(redis.RedisError):
+            return client.set(f"{{{name}}}plain", "x")
+
+    wait_until(is_written, PATIENCE, "the heir to be written to")
+    wait_until(lambda: guard.status()["stream"]["purges_owed"] == 0, PATIENCE, guard.status)
+    assert client.get(name) == b"new"
+    assert heir.client().get(f"{{{name}}}plain") == b"x"
+
+
 def test_a_replica_that_takes_over_is_followed_without_a_wrong_nil(guard, cluster):
     first = cluster.node_of("item:7")
     heir = cluster.follower_of(first)

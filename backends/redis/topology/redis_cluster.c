@@ -1,10 +1,14 @@
-/* WAITING ──▶ DIALING ──▶ UP: login ─▶ CLUSTER SLOTS, and again      any ──▶ CLOSED
+/* WAITING ──▶ DIALING ──▶ UP: login ─▶ CLUSTER INFO, CLUSTER SLOTS, and again      any ──▶ CLOSED
  *    ▲ soon       │         │
  *    └─ CLOSING ◀─┴─────────┘
  *
  * Whoever failed is not asked again before all others were: candidates are gone through in turn,
  * the nodes of the map first, then the seeds. Only when a whole round has failed is there a pause
  * that is worth the name.
+ *
+ * A node that is cut off from the others answers all the same, with what it knew before: what gives
+ * it away is that its cluster is down, as it says. So another is asked. If all say so the map stays
+ * as it is, and who is connected is asked until he says otherwise, each in turn for a second.
  */
 #include "redis/topology/redis_cluster.h"
 
@@ -17,6 +21,7 @@
 
 #include <errno.h>
 #include <hiredis.h>
+#include <string.h>
 
 enum {
     PULSE_MS = 1000,
@@ -49,8 +54,12 @@ struct redis_cluster {
     struct redis_login login;
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
     size_t login_left; /* answers to it that are to come */
-    bool asking;
+    bool asking; /* an answer to CLUSTER SLOTS is to come; stating: before it one to the other */
+    bool stating;
+    bool states;             /* this node may be asked for its state, for all we know */
+    bool is_down;            /* the cluster, it says */
     uint64_t asked, taken;   /* the loop's time; taken: the last map */
+    uint64_t round_over;     /* likewise: when all had failed; 0: never */
     uint64_t troubled_until; /* likewise */
     struct backoff backoff;
     uv_timer_t timer;
@@ -131,8 +140,10 @@ static void wait_for_next(struct redis_cluster *cluster)
     if (cluster->state != CLOSED) {
         bool round_over = cluster->failed >= candidate_count(cluster);
         cluster->state = WAITING;
-        if (round_over)
+        if (round_over) {
             cluster->failed = 0;
+            cluster->round_over = uv_now(cluster->loop);
+        }
         start_timer(cluster, until_next(cluster, round_over));
         if (round_over && !cluster->settled) {
             cluster->settled = true;
@@ -187,7 +198,10 @@ static void say(struct redis_cluster *cluster, const char *const *words, size_t 
 
 static void ask(struct redis_cluster *cluster)
 {
+    if (cluster->states)
+        say(cluster, (const char *[]){"CLUSTER", "INFO"}, 2);
     say(cluster, (const char *[]){"CLUSTER", "SLOTS"}, 2);
+    cluster->stating = cluster->states;
     cluster->asking = true;
     cluster->wanted = false;
     cluster->asked = uv_now(cluster->loop);
@@ -206,9 +220,35 @@ static void wait_for_pulse(struct redis_cluster *cluster)
 
 /* ---- answers ---- */
 
+/* Not every user may ask. */
+static void take_state(struct redis_cluster *cluster, const struct redisReply *reply)
+{
+    bool is_text = reply->type == REDIS_REPLY_STRING;
+    cluster->states = is_text;
+    cluster->is_down = is_text && strstr(reply->str, "cluster_state:fail");
+}
+
+/* Before there is any map, one of a cluster that is down is better than none. */
+static bool may_be_cut_off(struct redis_cluster *cluster)
+{
+    static const char why[] = "says that its cluster is down";
+    uint64_t now = uv_now(cluster->loop);
+    if (!cluster->is_down || !cluster->has_map)
+        return false;
+    cluster->troubled_until = now + LASTING_MS;
+    backoff_reset(&cluster->backoff);
+    if (cluster->round_over && now - cluster->round_over < PULSE_MS)
+        wait_for_pulse(cluster);
+    else
+        lose(cluster, "", why);
+    return true;
+}
+
 static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
 {
     const char *why;
+    if (may_be_cut_off(cluster))
+        return;
     if (reply->type == REDIS_REPLY_ERROR) {
         lose(cluster, "refuses CLUSTER SLOTS: ", reply->str);
         return;
@@ -236,6 +276,9 @@ static void on_reply(void *arg, const struct redisReply *reply)
         cluster->login_left--;
         if (reply->type == REDIS_REPLY_ERROR)
             lose(cluster, "refuses the login: ", reply->str);
+    } else if (cluster->stating) {
+        cluster->stating = false;
+        take_state(cluster, reply);
     } else if (cluster->asking) {
         cluster->asking = false;
         take_map(cluster, reply);
@@ -273,7 +316,8 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis_cluster *cluster)
 {
     cluster->place = next_place(cluster);
-    cluster->asking = false;
+    cluster->asking = cluster->stating = cluster->is_down = false;
+    cluster->states = true;
     struct dial_options dial = {
         .host = cluster->place.host, .port = cluster->place.port, .tls = cluster->options.tls};
     cluster->state = DIALING;

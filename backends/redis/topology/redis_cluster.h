@@ -1,7 +1,7 @@
 /* Where a cluster's keys are: its slot map, asked of one node at a time and followed.
  *
  *   seeds, and whoever the map names ─▶ one is connected to ─▶ CLUSTER SLOTS ─▶ map ─▶ changed()
- *        ▲ the next, when it fails or knows nothing               ▲ once a second, when a key was
+ *        ▲ the next, when it fails, knows nothing or is cut off   ▲ once a second, when a key was
  *        └────────────────────────────────────────────────────────┘ found elsewhere, a node lost
  *
  * For a minute after one of the last two it is asked four times a second. However often that is

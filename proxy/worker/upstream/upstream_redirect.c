@@ -12,6 +12,7 @@
  */
 #include "worker/upstream/upstream_internal.h"
 
+#include "redis/protocol/redis_role.h"
 #include "redis/topology/redis_cluster.h"
 #include "worker/upstream/pool.h"
 
@@ -51,7 +52,11 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
     struct redis_cluster *cluster = upstream->route->cluster;
     struct redis_redirect redirect;
     bool changed;
-    if (reply->length < 3 || !redis_redirect_is_meant(reply->at + 1, reply->length - 3))
+    if (reply->length < 3)
+        return false;
+    if (cluster && redis_is_cluster_down(reply->at + 1, reply->length - 3))
+        redis_cluster_refresh(cluster);
+    if (!redis_redirect_is_meant(reply->at + 1, reply->length - 3))
         return false;
     if (!redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node)) {
         if (cluster)
