@@ -27,11 +27,20 @@ static void write_is_known(void *arg, bool known)
     mailbox_return(&write->message);
 }
 
+struct deletion {
+    struct keeper *keeper;
+    struct write_request *write;
+};
+
+/* Whether it is known that the key is gone or not, the client has done what he wanted; and the
+ * cache is asked again. */
 static void is_purged(void *arg, const struct redis_answer *answer)
 {
-    struct write_request *write = arg;
-    (void)answer;
-    mailbox_return(&write->message);
+    struct deletion deletion = *(struct deletion *)arg;
+    free(arg);
+    if (answer->outcome != REDIS_DONE)
+        purging_owe(&deletion.keeper->purging, deletion.write->key);
+    mailbox_return(&deletion.write->message);
 }
 
 /* Without a log only a generation ends hints. One is begun when half of their places are taken, but
@@ -49,8 +58,10 @@ void keeper_renew_hints(struct keeper *keeper, uint64_t now)
 static void delete_behind_fills(struct keeper *keeper, struct write_request *write)
 {
     struct redis_bytes text = {write->key.text.at, write->key.text.length};
+    struct deletion *deletion = xmalloc(sizeof *deletion);
+    *deletion = (struct deletion){keeper, write};
     purging_delete_other(&keeper->purging, write->key);
-    redis_purge(keeper->cache.here->redis, text, is_purged, write);
+    redis_purge(keeper->cache.here->redis, text, is_purged, deletion);
 }
 
 /* The worker's copy admits the key until this comes back; the keeper's end is a matter of what

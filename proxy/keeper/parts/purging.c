@@ -180,6 +180,11 @@ void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, 
     redis_exists(purging->options.redis, bytes_of(key), done, arg);
 }
 
+void purging_owe(struct purging *purging, struct key key)
+{
+    purgers_key(&purging->purgers, key);
+}
+
 /* ---- what is told of it ---- */
 
 bool purging_owes(const struct purging *purging)

@@ -102,6 +102,9 @@ void purging_check_time(struct purging *purging, uint64_t now); /* once in a whi
 void purging_ask(struct purging *purging, struct key key, redis_answer_cb done, void *arg);
 void purging_delete(struct purging *purging, struct key key, redis_answer_cb done, void *arg);
 
+/* It is deleted once more, though nobody waits for that: a deletion of it has failed. */
+void purging_owe(struct purging *purging, struct key key);
+
 /* Some key is still to be deleted. */
 bool purging_owes(const struct purging *purging);
 void purging_give_up(struct purging *purging); /* it stays so: the log is told */
