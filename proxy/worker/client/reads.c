@@ -31,6 +31,8 @@ bool reads_may_go_to_replica(struct client *client)
     if (config->cache_reads != CACHE_READS_REPLICA || client->pinned.own ||
         tracking_is_on(client) || client->replies.no_fallback || client->settling)
         return false;
+    if (client_pool(client) != client->serving->pool) /* it is yet to follow the cache's move */
+        return false;
     if (reads->wrote && !client->replies.first)
         note_answered(client, lag);
     if (reads->wrote && clock_ms() - reads->wrote_at > lag)
