@@ -11,7 +11,7 @@ import pytest
 import servers
 from servers import PATIENCE, run_nestguard
 from waiting import wait_until
-from wire import command
+from wire import Wire, command
 
 
 @pytest.fixture
@@ -112,6 +112,17 @@ def test_off_behind_skip_is_off(start_guard, items):
                   command("CLIENT", "REPLY", "SKIP") + command("CLIENT", "REPLY", "SKIP") +
                   command("PING") + command("ECHO", "heard"))
         assert wire.read_replies(2) == b"+OK\r\n$5\r\nheard\r\n"
+
+
+def test_reset_behind_skip_is_not_heard(start_guard, items, cache):
+    """As of Redis, with a connection of its own or without."""
+    guard = start_guard(items())
+    for state in [command("PING"), command("WATCH", "a")]:
+        for port in [cache.port, guard.port]:
+            with Wire(port, PATIENCE) as wire:
+                wire.send(state + command("CLIENT", "REPLY", "SKIP") + command("RESET") +
+                          command("ECHO", "heard"))
+                assert wire.read_replies(2).endswith(b"\r\n$5\r\nheard\r\n")
 
 
 def test_a_file_of_brackets_is_refused_at_once(tmp_path):

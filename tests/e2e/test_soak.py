@@ -22,7 +22,7 @@ from waiting import wait_until
 
 SECONDS = float(os.environ.get("NESTGUARD_SECONDS", 60))
 BOUT = 12  # seconds
-WARM = 2   # bouts, after which it has all the memory that it needs
+WARM = 2   # bouts at least, a tenth of a long run: after these it has all the memory that it needs
 MEGABYTE = 1 << 20
 
 
@@ -65,8 +65,9 @@ def check_flat(weights):
     some ticks after the last client has gone, or at the next occasion: hence two bouts."""
     told = ", ".join(f"{weight / MEGABYTE:.0f}" for weight in weights)
     print(f"MB after each bout: {told}")
-    warm = max(weights[:WARM])
-    assert min(weights[-2:]) < 1.2 * warm + 32 * MEGABYTE, told
+    ends = max(WARM, len(weights) // 10)
+    warm = max(weights[:ends])
+    assert min(weights[-ends:]) < 1.2 * warm + 32 * MEGABYTE, told
 
 
 def size_of_log(guard):

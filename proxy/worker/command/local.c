@@ -429,14 +429,14 @@ static const struct reply_slot_kind reset_kind = {.on_cache = reset_reply,
  * with it first. */
 static void reset(struct client *client, const struct request *request)
 {
+    if (request->count == 1 && client->reply_off) /* CLIENT REPLY SKIP has effect all the same */
+        client->replies.muted = client->reply_off = false;
     if (request->count > 1) {
         request_forward(request, client);
     } else if (client->pinned.own) {
-        client->replies.muted = client->reply_off = false;
         request_forward_as(request, client, &reset_kind);
         client_settle(client);
     } else {
-        client->replies.muted = client->reply_off = false;
         resp_write_status(client_reply(client), "RESET");
         pinned_reset(client);
         client_settle(client);
