@@ -156,6 +156,25 @@ def test_a_reply_that_is_too_much_cuts_its_client_off_while_it_arrives(start_gua
     assert guard.total("nestguard_upstream_failures_total") == 0
 
 
+@pytest.mark.skipif(SANITIZED, reason="memory is the sanitizer's")
+@pytest.mark.parametrize("own", [True, False], ids=["own connection", "shared"])
+def test_what_arrives_behind_a_reply_that_is_late_counts_as_it_comes(follow, items, cache, database,
+                                                                     own):
+    guard = follow(items(), max_client_memory="64mb", workers=1, cache_timeout="30s")
+    cache.client().set("large", b"x" * (40 * MEGABYTE))
+    before = guard.resident_bytes()
+    with database.locked(), contextlib.ExitStack() as wires:
+        for _ in range(8):
+            wire = wires.enter_context(guard.wire())
+            if own:
+                assert wire.ask("WATCH", "w") == b"+OK\r\n"
+            wire.send(command("GET", "item:1") + command("GET", "large"))
+        wait_until(lambda: guard.total("nestguard_clients_cut_total") >= 6, PATIENCE,
+                   "the end of all but one or two")
+        peak = guard.peak_bytes() - before
+    assert peak < (64 + 64) * MEGABYTE, f"{peak / MEGABYTE:.0f} MB"
+
+
 def test_what_hints_of_large_keys_took_is_given_back(follow, items):
     guard = follow(items(), workers=2, hint_ttl="2s", cache_timeout="30s")
     before = guard.resident_bytes()

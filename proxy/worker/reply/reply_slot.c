@@ -159,6 +159,7 @@ void replies_abandon(struct replies *replies)
     while (slot) {
         struct reply_slot *next = slot->next;
         slot->replies = NULL;
+        slot->arrived = 0;
         slot->origin = replies->origin;
         if (slot->waiting)
             atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
@@ -342,17 +343,28 @@ bool reply_slot_stays_wanted(const struct reply_slot *slot)
     return slot->replies;
 }
 
+/* What has come of a reply takes memory before it is finished, however long that may be. */
+static void count_arrived(struct reply_slot *slot)
+{
+    size_t arrived = buffer_length(&slot->reply), before = slot->arrived;
+    slot->replies->held += arrived - before;
+    slot->arrived = arrived;
+    if (arrived > before)
+        serving_arrived(slot->serving, arrived - before);
+}
+
 /* Earlier parts waited in the slot; the client has come to it meanwhile. */
 static bool catch_up(struct reply_slot *slot)
 {
     struct buffer *out = reply_slot_output(slot);
     if (slot->muted && !slot->whole)
         buffer_clear(&slot->reply);
-    if (out == &slot->reply)
-        return true;
-    if (!pour(slot->replies, &slot->reply))
-        return false;
-    buffer_trim(&slot->reply, KEEP_BYTES);
+    if (out != &slot->reply) {
+        if (!pour(slot->replies, &slot->reply))
+            return false;
+        buffer_trim(&slot->reply, KEEP_BYTES);
+    }
+    count_arrived(slot);
     return true;
 }
 
@@ -366,8 +378,10 @@ void reply_slot_cache_part(struct reply_slot *slot, struct span bytes)
         return;
     slot->kind->on_part(slot, bytes);
     slot->begun = true;
-    if (slot->replies)
-        tell_client(slot->replies);
+    if (!slot->replies)
+        return;
+    count_arrived(slot);
+    tell_client(slot->replies);
 }
 
 void reply_slot_cache_reply(struct reply_slot *slot, unsigned index, struct span reply)
@@ -430,7 +444,8 @@ static inline void finish(struct reply_slot *slot)
         recycle(slot);
         return;
     }
-    replies->held += buffer_length(&slot->reply);
+    replies->held += buffer_length(&slot->reply) - slot->arrived;
+    slot->arrived = 0;
     if (replies->first == slot)
         advance(replies);
 }
@@ -439,6 +454,8 @@ __attribute__((noinline)) static void finish_part(struct reply_slot *slot)
 {
     struct reply_slot *whole = slot->whole;
     reply_slot_part(whole, buffer_span(&slot->reply));
+    if (whole->replies)
+        count_arrived(whole);
     slot->waiting = 0;
     finish(slot);
     reply_slot_answered(whole);

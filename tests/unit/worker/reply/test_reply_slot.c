@@ -372,13 +372,58 @@ static void what_stands_between_parts_is_counted_once(void **state)
             reply(part, "a");
         reply(other, "b");
         reply_slot_drop_parts(whole);
-        assert_int_equal(bench.replies.held, 0);
+        assert_int_equal(bench.replies.held, buffer_length(&whole->reply));
     }
     reply_slot_answered(whole);
     must_leave(&bench, "abbbmessage");
     assert_int_equal(bench.replies.held, 0);
     assert_false(replies_waiting(&bench.replies));
     bench_finish(&bench);
+}
+
+static void append(struct reply_slot *slot, struct span bytes)
+{
+    reply_slot_append(slot, reply_slot_output(slot), bytes);
+}
+
+static void append_last(struct reply_slot *slot, unsigned index, struct span bytes)
+{
+    (void)index;
+    append(slot, bytes);
+}
+
+/* However long it may be until it is finished; and once, whatever becomes of it. */
+static void parts_behind_an_unfinished_reply_are_held_as_they_come(void **state)
+{
+    static const struct reply_slot_kind parted = {.on_part = append, .on_cache = append_last};
+    (void)state;
+    for (int end = 0; end < 3; end++) {
+        struct bench bench;
+        bench_init(&bench);
+        struct reply_slot *first = ask(&bench);
+        struct reply_slot *slot = reply_slot_open(&bench.replies, &parted);
+        reply_slot_cache_part(slot, span_of("abc"));
+        reply_slot_cache_part(slot, span_of("de"));
+        assert_int_equal(bench.replies.held, 5);
+        assert_int_equal(bench.serving->arrived, 5);
+        if (end == 0) /* all of it comes first */
+            reply_slot_cache_reply(slot, 0, span_of("f"));
+        assert_int_equal(bench.replies.held, end ? 5 : 6);
+        if (end == 2) {
+            replies_abandon(&bench.replies);
+            reply_slot_answered(first);
+        } else {
+            reply(first, "1");
+        }
+        if (end > 0)
+            reply_slot_cache_part(slot, span_of("f"));
+        assert_int_equal(bench.replies.held, 0);
+        if (end > 0)
+            reply_slot_cache_reply(slot, 0, span_of(""));
+        must_leave(&bench, end < 2 ? "1abcdef" : "");
+        assert_int_equal(bench.replies.held, 0);
+        bench_finish(&bench);
+    }
 }
 
 int main(void)
@@ -390,6 +435,7 @@ int main(void)
         cmocka_unit_test(each_step_frees_what_stands_behind_it),
         cmocka_unit_test(a_slot_is_finished_by_its_last_answer),
         cmocka_unit_test(all_that_waits_is_counted),
+        cmocka_unit_test(parts_behind_an_unfinished_reply_are_held_as_they_come),
         cmocka_unit_test(past_the_bound_the_client_goes),
         cmocka_unit_test(much_behind_a_late_one_is_no_fault_of_the_client),
         cmocka_unit_test(what_could_leave_is_the_clients_fault_beside_what_is_held),
