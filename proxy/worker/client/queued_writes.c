@@ -16,7 +16,7 @@ struct written {
     size_t length, command;
     enum command_proof proof;
     int keyspace; /* its number when the write began, which is to end by the same */
-    bool begun;
+    bool begun, granted;
 };
 
 void queued_writes_put(struct client *client, const struct queued_write *write)
@@ -29,6 +29,7 @@ void queued_writes_put(struct client *client, const struct queued_write *write)
     head.proof = write->proof;
     head.keyspace = write->key.keyspace;
     head.begun = write->begun;
+    head.granted = write->granted;
     buffer_append(written, (const char *)&head, sizeof head);
     buffer_append(written, write->key.text.at, write->key.text.length);
     if (write->begun)
@@ -48,19 +49,23 @@ static struct queued_write last_one(const struct client *client, enum command_pr
     return (struct queued_write){.command = client->pinned.queued - 1, .proof = proof};
 }
 
-void queued_writes_remember(struct client *client, enum command_proof proof, struct span key)
+bool queued_writes_remember(struct client *client, enum command_proof proof, struct span key,
+                            bool is_granted)
 {
     struct pinned *pinned = &client->pinned;
     size_t room = sizeof(struct written) + key.length;
     int keyspace = guard_match(serving_config(client->serving), key);
     if (keyspace == NOT_GUARDED)
-        return;
+        return true;
+    if (pinned->forgets || buffer_length(&pinned->written) + room > REMEMBERED_BYTES) {
+        pinned->forgets = true;
+        return false;
+    }
     struct queued_write write = last_one(client, proof);
     write.key = key_make(keyspace, key);
-    if (buffer_length(&pinned->written) + room <= REMEMBERED_BYTES)
-        queued_writes_put(client, &write);
-    else
-        pinned->forgets = true;
+    write.granted = is_granted;
+    queued_writes_put(client, &write);
+    return true;
 }
 
 size_t queued_writes_elements(const struct client *client)
@@ -72,7 +77,7 @@ bool queued_writes_note(struct client *client, enum command_proof proof, const s
                         size_t count)
 {
     struct queued_write write = last_one(client, proof);
-    write.begun = true;
+    write.begun = write.granted = true;
     const struct config *config = serving_config(client->serving);
     size_t bytes = client->pinned.begun;
     for (size_t i = 0; i < count; i++)
@@ -100,6 +105,7 @@ bool queued_writes_next(struct span *rest, struct queued_write *write)
     write->command = head.command;
     write->proof = head.proof;
     write->begun = head.begun;
+    write->granted = head.granted;
     rest->at += sizeof head + head.length;
     rest->length -= sizeof head + head.length;
     return true;
@@ -138,10 +144,10 @@ void queued_writes_forget(struct client *client)
     struct queued_write write;
     size_t places = 0;
     while (queued_writes_next(&rest, &write)) {
-        if (!write.begun)
-            continue;
-        overrides_end_write(&client->serving->overrides, write.key);
-        places += override_places(write.key.text.length);
+        if (write.begun)
+            overrides_end_write(&client->serving->overrides, write.key);
+        if (write.granted)
+            places += override_places(write.key.text.length);
     }
     if (places) /* else it may have no host yet */
         hints_give_back(client, places);

@@ -6,7 +6,8 @@
  *                          └─ DISCARD, RESET, or the client goes ──▶ nothing is left of them
  *
  * A transaction may be open for longer than what admits a key lasts. So those that need no hint
- * when they are queued are remembered as well, and EXEC asks anew which of them need one by then.
+ * when they are queued are remembered as well, and those that are too many to be counted as being
+ * written; EXEC asks anew which of them need one by then.
  */
 #ifndef NESTGUARD_QUEUED_WRITES_H
 #define NESTGUARD_QUEUED_WRITES_H
@@ -21,14 +22,17 @@
 bool queued_writes_note(struct client *client, enum command_proof proof, const struct span *keys,
                         size_t count);
 
-/* Remembers the guarded among the others, whose write has not begun, as far as there is room. */
-void queued_writes_remember(struct client *client, enum command_proof proof, struct span key);
+/* Remembers another one, whose write has not begun, if it is guarded. is_granted: it has places of
+ * its client's share all the same. False: there is no room for it, nor is any more remembered. */
+bool queued_writes_remember(struct client *client, enum command_proof proof, struct span key,
+                            bool is_granted);
 
 struct queued_write {
     struct key key;
     size_t command; /* which of those queued, from 0 on */
     enum command_proof proof;
     bool begun;
+    bool granted; /* it has places of its client's share: each that has begun */
 };
 
 /* As many elements as EXEC's reply must have to be judged by them; 0: it cannot be. */

@@ -381,15 +381,17 @@ static const struct reply_slot_kind *kind_in_multi(struct client *client,
     if (!(client->pinned.states & PINNED_MULTI) || proof == PROOF_NEVER)
         return kind;
     bool is_noted = queued_writes_note(client, proof, found_spans(found), found_count(found));
+    bool is_left_to_exec = true;
     size_t next = 0;
-    for (size_t i = 0; i < named->count; i += named->step) {
+    for (size_t i = 0; i < named->count && is_left_to_exec; i += named->step) {
         bool is_found =
             next < found_count(found) && found_spans(found)[next].at == named->keys[i].at;
         next += is_found;
         if (!is_found || !is_noted)
-            queued_writes_remember(client, proof, named->keys[i]);
+            is_left_to_exec = queued_writes_remember(client, proof, named->keys[i], is_found);
     }
-    return is_noted && found_count(found) ? kind + QUEUED * PROOFS : kind;
+    is_left_to_exec |= is_noted;
+    return is_left_to_exec && found_count(found) ? kind + QUEUED * PROOFS : kind;
 }
 
 /* Mostly there is nothing to tell, and the command is forwarded like any other. The keeper deletes

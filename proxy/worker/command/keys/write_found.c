@@ -102,8 +102,9 @@ static bool begin_queued(struct client *client, struct queued_write *write)
         return false;
     write->key = key_make(guard_match(serving_config(serving), write->key.text), write->key.text);
     overrides_begin_write(&serving->overrides, write->key);
-    write_grant(client, override_places(write->key.text.length));
-    write->begun = true;
+    if (!write->granted)
+        write_grant(client, override_places(write->key.text.length));
+    write->begun = write->granted = true;
     return true;
 }
 
@@ -115,6 +116,8 @@ void write_find_queued(struct client *client)
     while (queued_writes_next(&rest, &write))
         if (write.begun || begin_queued(client, &write))
             queued_writes_put(client, &write);
+        else if (write.granted)
+            hints_give_back(client, override_places(write.key.text.length));
     buffer_finish(&all);
 }
 
