@@ -123,12 +123,10 @@ static void refused_reply(struct reply_slot *slot, unsigned index, struct span r
 static const struct reply_slot_kind refused_kind = {.on_cache = refused_reply,
                                                     .on_cache_failure = request_take_failure};
 
-/* In its place the cache gets a command without arguments, so that it gives the transaction up. */
 static void refuse_in_multi(struct client *client, enum multi_refusal why)
 {
-    static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
     struct reply_slot *slot = reply_slot_open(&client->replies, &refused_kind);
-    upstream_send(client->upstream, slot, why, wrong);
+    request_spoil(client, slot, why);
     reply_slot_answered(slot);
 }
 

@@ -86,7 +86,7 @@ struct reply_slot {
     uint64_t since; /* uv_hrtime() of when it went to the cache, if it has lookups and is timed */
     unsigned times; /* it stands for so many when what it took is counted; 0: it is not timed */
     struct buffer reply; /* what is ready while earlier slots are not; before that, the lookups' */
-    size_t arrived;  /* bytes of it that count as held, though more is to come */
+    size_t arrived;      /* bytes of it that count as held, though more is to come */
     size_t gathered; /* bytes of several lookups, of their parts of the reply, and on their way */
     struct buffer keys; /* the bytes of the lookups' keys */
     struct reply_slot
@@ -115,13 +115,13 @@ struct replies {
     struct turn_task *task; /* the client's, queued when there is more in `out`, or at the end */
     enum replies_end end;
     struct reply_slot *first, *last;
-    size_t commands;          /* under way: in all slots */
-    size_t held;              /* bytes of replies behind an unfinished one, as far as they are there */
-    size_t gathered;          /* what slots hold: reply_slot's `gathered` */
-    size_t sending;           /* bytes that the client has taken from `out` and not got rid of */
-    struct buffer out;        /* replies that may leave */
-    bool resp3;               /* the protocol of what the client asks from now on */
-    bool muted;               /* CLIENT REPLY OFF: commands from now on get no reply */
+    size_t commands;   /* under way: in all slots */
+    size_t held;       /* bytes of replies behind an unfinished one, as far as they are there */
+    size_t gathered;   /* what slots hold: reply_slot's `gathered` */
+    size_t sending;    /* bytes that the client has taken from `out` and not got rid of */
+    struct buffer out; /* replies that may leave */
+    bool resp3;        /* the protocol of what the client asks from now on */
+    bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
     struct reply_slot *whole; /* commands from now on are parts of its; NULL: of none */
     bool no_fallback; /* the cache alone may answer: it knows what this client's user may read */
     struct buffer unheard;

@@ -65,6 +65,12 @@ void request_to_cache(const struct request *request, struct client *client, stru
         slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
 }
 
+void request_spoil(struct client *client, struct reply_slot *slot, unsigned index)
+{
+    static const struct span wrong = {"*1\r\n$3\r\nGET\r\n", 13};
+    upstream_send(client->upstream, slot, index, wrong);
+}
+
 /* Opened, a slot waits for one thing, this function's end; the request is another. */
 struct reply_slot *request_forward_as(const struct request *request, struct client *client,
                                       const struct reply_slot_kind *kind)

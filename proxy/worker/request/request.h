@@ -21,6 +21,10 @@ struct request {
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index);
 
+/* In place of a command inside MULTI the cache gets one without arguments, so that it gives the
+ * transaction up. */
+void request_spoil(struct client *client, struct reply_slot *slot, unsigned index);
+
 /* Sends the command to the cache as it is; its reply is the client's. */
 void request_forward(const struct request *request, struct client *client);
 

@@ -303,14 +303,14 @@ static void on_stall_over(uv_timer_t *timer)
 }
 
 /* One that would have to wait in memory for a client that reads slowly makes the cache wait
- * instead; one that waits for an earlier reply does not, which no reading helps. That others share the connection bounds how long that may be, for all slow ones
- * together; who needs more gets a connection of its own (pinned_check()). */
+ * instead; one that waits for an earlier reply does not, which no reading helps. That others share
+ * the connection bounds how long that may be, for all slow ones together; who needs more gets a
+ * connection of its own (pinned_check()). */
 static void stall(struct upstream *upstream, const struct reply_slot *slot)
 {
     struct replies *replies = slot->replies;
     if (upstream_is_own(upstream) || upstream->intake == INTAKE_STALLED ||
-        upstream->reply == REPLY_HURRIED ||
-        replies_waiting(replies) - slot->arrived < STALL_BYTES)
+        upstream->reply == REPLY_HURRIED || replies_waiting(replies) - slot->arrived < STALL_BYTES)
         return;
     uint64_t now = clock_ms(), left = stall_budget_left(&upstream->stalls, now);
     if (!left) {

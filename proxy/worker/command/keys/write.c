@@ -371,11 +371,10 @@ const struct reply_slot_kind *write_kind_of_exec(const struct client *client)
 
 /* ---- and at once ---- */
 
-/* Of a command in a transaction: what it makes is noted for EXEC, or else remembered. */
-static const struct reply_slot_kind *kind_in_multi(struct client *client,
-                                                   const struct reply_slot_kind *kind,
-                                                   const struct named *named,
-                                                   const struct buffer *found)
+const struct reply_slot_kind *write_kind_in_multi(struct client *client,
+                                                  const struct reply_slot_kind *kind,
+                                                  const struct named *named,
+                                                  const struct buffer *found)
 {
     unsigned proof = proof_of(kind);
     if (!(client->pinned.states & PINNED_MULTI) || proof == PROOF_NEVER)
@@ -410,7 +409,7 @@ int write_dispatch(struct client *client, const struct request *request)
     if (!status) {
         const struct reply_slot_kind *kind = write_kind_of(client, request);
         if (!named.deleted)
-            kind = kind_in_multi(client, kind, &named, &found);
+            kind = write_kind_in_multi(client, kind, &named, &found);
         struct reply_slot *slot = reply_slot_open(&client->replies, kind);
         size_t source = client->pinned.states & PINNED_MULTI ? 0 : vanishing_source(request);
         if (source)

@@ -25,6 +25,13 @@ static inline struct range write_next_piece(size_t first, size_t count, size_t s
 const struct reply_slot_kind *write_kind_of(const struct client *client,
                                             const struct request *request);
 
+/* The same of one that makes what was found among the named, and perhaps does so in a transaction:
+ * that is noted for EXEC, or else remembered. */
+const struct reply_slot_kind *write_kind_in_multi(struct client *client,
+                                                  const struct reply_slot_kind *kind,
+                                                  const struct named *named,
+                                                  const struct buffer *found);
+
 /* That EXEC's slot has. */
 const struct reply_slot_kind *write_kind_of_exec(const struct client *client);
 

@@ -18,6 +18,7 @@ struct large_write {
     struct buffer found;
     enum worth worth;
     bool is_granted; /* all are found, and there is room for them */
+    bool is_queued;  /* they have places for EXEC, too: its client gives them back */
     size_t next;     /* of the named keys, then of those found */
     size_t meant;    /* of serving->hints_meant */
     struct span arguments[];
@@ -46,6 +47,34 @@ static void change_meant(struct large_write *large, size_t meant)
     large->meant = meant;
 }
 
+static bool is_in_multi(const struct large_write *large)
+{
+    return client_of(large->piecemeal.slot->replies)->pinned.states & PINNED_MULTI;
+}
+
+/* The number of the request says why. */
+static void refused_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    (void)reply;
+    resp_write_error(reply_slot_output(slot), "%s",
+                     index ? "NESTGUARD out of memory" : write_refusal);
+}
+
+static const struct reply_slot_kind refused_kind = {.on_cache = refused_reply,
+                                                    .on_cache_failure = request_take_failure};
+
+static bool refuse(struct large_write *large, bool has_no_memory)
+{
+    struct reply_slot *slot = large->piecemeal.slot;
+    bool in_multi = is_in_multi(large);
+    slot->kind = &refused_kind;
+    if (in_multi)
+        request_spoil(client_of(slot->replies), slot, has_no_memory);
+    else
+        refused_reply(slot, has_no_memory, (struct span){"", 0});
+    return false;
+}
+
 /* There is room for what was found, or for less, or the write is refused. */
 static bool settle_found(struct large_write *large)
 {
@@ -53,18 +82,20 @@ static bool settle_found(struct large_write *large)
     struct buffer *found = &large->found;
     large->next = 0;
     large->is_granted = write_is_granted(client_of(slot->replies), &large->named, found);
-    if (!large->is_granted && large->worth == LACKED) {
-        resp_write_error(reply_slot_output(slot), "%s", write_refusal);
-        return false;
+    if (!large->is_granted && large->worth == LACKED)
+        return refuse(large, false);
+    if (large->is_granted && found_count(found) && !write_try_room(slot, found)) {
+        write_settle_places(slot, large->named.deleted ? 0 : found_places(found));
+        return refuse(large, true);
     }
     if (!large->is_granted) {
         large->worth = LACKED;
         buffer_clear(found);
-    } else if (found_count(found) && !write_try_room(slot, found)) {
-        resp_write_error(reply_slot_output(slot), "NESTGUARD out of memory");
-        return false;
     } else if (!large->named.deleted) {
+        const struct reply_slot_kind *kind = slot->kind;
         change_meant(large, found_places(found));
+        slot->kind = write_kind_in_multi(client_of(slot->replies), kind, &large->named, found);
+        large->is_queued = slot->kind != kind;
     }
     return true;
 }
@@ -86,7 +117,7 @@ static void send_large(struct large_write *large)
     struct reply_slot *slot = large->piecemeal.slot;
     struct client *client = client_of(slot->replies);
     struct pool *pool = client_pool(client);
-    if (pool_is_cluster(pool))
+    if (pool_is_cluster(pool) && !is_in_multi(large))
         client_go_to(client, pool_node_of(pool, large->named.keys[0]));
     request_to_cache(&large->request, client, slot, 0);
 }
@@ -113,7 +144,8 @@ static void give_up(struct large_write *large)
     struct reply_slot *slot = large->piecemeal.slot;
     const struct span *found = found_spans(&large->found);
     size_t places = 0;
-    for (size_t i = large->next; large->is_granted && i < found_count(&large->found); i++)
+    bool gives_back = large->is_granted && !large->is_queued;
+    for (size_t i = large->next; gives_back && i < found_count(&large->found); i++)
         places += large->named.deleted ? 0 : override_places(found[i].length);
     write_settle_places(slot, places);
     write_conclude(slot, false);
@@ -135,12 +167,11 @@ static bool go_on(struct piecemeal *piecemeal)
 }
 
 /* What is queued, or waits itself, is not; nor an inline command: its bytes were written over. */
-static bool may_have_pieces(const struct client *client, const struct request *request)
+static bool may_have_pieces(const struct request *request)
 {
     enum command_kind kind = request->command->kind;
     return request->count > WRITES_AT_ONCE && !request->is_inline &&
            (kind == COMMAND_WRITE || kind == COMMAND_DELETE) &&
-           !(client->pinned.states & PINNED_MULTI) &&
            command_arity_ok(request->command, request->count);
 }
 
@@ -158,8 +189,7 @@ static bool may_exceed(const struct client *client, const struct request *reques
 
 bool write_must_wait(const struct client *client, const struct request *request)
 {
-    return client->replies.first &&
-           (may_have_pieces(client, request) || may_exceed(client, request));
+    return client->replies.first && (may_have_pieces(request) || may_exceed(client, request));
 }
 
 bool write_begin_pieces(struct client *client, const struct request *request,
@@ -167,7 +197,7 @@ bool write_begin_pieces(struct client *client, const struct request *request,
 {
     size_t bytes = request->raw.length + request->count * 2 * sizeof(struct span);
     bool few = named->count <= WRITES_AT_ONCE * named->step;
-    if (few || client->replies.first || !may_have_pieces(client, request) ||
+    if (few || client->replies.first || !may_have_pieces(request) ||
         !piecemeal_has_room(client->serving, bytes))
         return false;
     struct large_write *large = copy(request);
@@ -179,7 +209,7 @@ bool write_begin_pieces(struct client *client, const struct request *request,
     large->named.keys = large->arguments + (named->keys - request->arguments);
     large->found = (struct buffer){0};
     large->worth = ALSO_HELD;
-    large->is_granted = false;
+    large->is_granted = large->is_queued = false;
     large->next = large->meant = 0;
     client_settle(client);
     reply_slot_hold(large->piecemeal.slot, bytes);

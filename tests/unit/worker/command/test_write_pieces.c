@@ -246,6 +246,118 @@ static void two_writes_in_pieces_do_not_take_the_same_room(void **state)
     bench_finish(&bench);
 }
 
+/* ---- in a transaction ---- */
+
+#define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define EXEC "*1\r\n$4\r\nEXEC\r\n"
+#define QUEUED "+QUEUED\r\n"
+
+static struct upstream *begin_multi(struct client *client)
+{
+    type(client, MULTI);
+    struct upstream *own = client->pinned.own;
+    assert_non_null(own);
+    must_send(own, MULTI);
+    cache_says(own, OK);
+    must_reply(client, OK);
+    return own;
+}
+
+static void what_is_queued_in_pieces_is_a_hint_of_each_key_once_it_is_executed(void **state)
+{
+    struct bench bench;
+    struct buffer command = mset(KEYS);
+    (void)state;
+    bench_init(&bench, "");
+    struct client *other = client_add(&bench.clients);
+    struct upstream *own = begin_multi(bench.client);
+    say(bench.client, &command);
+    struct buffer get = {0};
+    buffer_append(&get, GET_ABSENT, strlen(GET_ABSENT));
+    say(other, &get); /* waits for none of the pieces */
+    assert_int_equal(buffer_length(&other->replies.out), strlen(NIL));
+    buffer_clear(&other->replies.out);
+    buffer_finish(&get);
+    must_send(own, "");
+    finish_line(&bench);
+    must_send_bytes(own, &command);
+    all_must_be_admitted(&bench, true);
+    cache_says(own, QUEUED);
+    must_reply(bench.client, QUEUED);
+    must_not_ask(bench.keeper);
+    all_must_be_admitted(&bench, false);
+    assert_int_equal(bench.client->hints.count, KEYS);
+    type(bench.client, EXEC);
+    must_send(own, EXEC);
+    all_must_be_admitted(&bench, true);
+    cache_says(own, "*1\r\n" OK);
+    finish_line(&bench);
+    keeper_takes_all(&bench);
+    must_reply(bench.client, "*1\r\n" OK);
+    all_must_be_admitted(&bench, false);
+    assert_int_equal(bench.client->hints.count, KEYS);
+    buffer_finish(&command);
+    bench_finish(&bench);
+}
+
+static void what_finds_no_room_there_has_the_transaction_be_given_up(void **state)
+{
+    struct bench bench;
+    struct buffer command = mset(KEYS);
+    (void)state;
+    bench_init(&bench, "max_hints: 100\n");
+    follow_a_log(&bench);
+    struct upstream *own = begin_multi(bench.client);
+    say(bench.client, &command);
+    finish_line(&bench);
+    must_send(own, "*1\r\n$3\r\nGET\r\n");
+    cache_says(own, "-ERR wrong number of arguments for 'get' command\r\n");
+    assert_true(span_starts(buffer_span(&bench.client->replies.out), "-NESTGUARD busy: "));
+    buffer_clear(&bench.client->replies.out);
+    all_must_be_admitted(&bench, false);
+    assert_int_equal(bench.client->hints.count, 0);
+    type(bench.client, EXEC);
+    must_send(own, EXEC);
+    cache_says(own, "-EXECABORT no\r\n");
+    must_reply(bench.client, "-EXECABORT no\r\n");
+    must_not_ask(bench.keeper);
+    buffer_finish(&command);
+    bench_finish(&bench);
+}
+
+/* What was sent may have been executed, for all that is known: MULTI may have been refused. */
+static void who_goes_before_his_write_is_queued_leaves_nothing(void **state)
+{
+    struct bench bench;
+    struct buffer command = mset(KEYS);
+    (void)state;
+    bench_init(&bench, "");
+    bench.serving->turn.work = 1; /* one visit a turn */
+    for (int turns = 0; turns < 12; turns++) {
+        struct client *client = client_add(&bench.clients);
+        struct upstream *own = begin_multi(client);
+        say(client, &command);
+        for (int i = 0; i < turns; i++)
+            turn_loop(&bench.clients.serving);
+        bool sent = buffer_length(&own->out);
+        client_close(client);
+        finish_line(&bench);
+        if (sent) {
+            cache_is_lost(own);
+            finish_line(&bench);
+            keeper_takes_all(&bench);
+        }
+        must_not_ask(bench.keeper);
+        all_must_be_admitted(&bench, false);
+        assert_int_equal(bench.serving->hints_meant, 0);
+        assert_int_equal(bench.serving->piecemeal, 0);
+        assert_int_equal(client->host->hints.count, sent ? KEYS : 0);
+        client->host->hints.count = 0;
+    }
+    buffer_finish(&command);
+    bench_finish(&bench);
+}
+
 /* What the filter holds needs no hint where there is no room for it. */
 static void a_write_in_pieces_of_held_keys_is_not_refused_for_want_of_room(void **state)
 {
@@ -279,6 +391,9 @@ int main(void)
         cmocka_unit_test(a_clients_commands_keep_their_order_around_a_write_in_pieces),
         cmocka_unit_test(whenever_a_client_goes_nothing_half_done_is_left),
         cmocka_unit_test(two_writes_in_pieces_do_not_take_the_same_room),
+        cmocka_unit_test(what_is_queued_in_pieces_is_a_hint_of_each_key_once_it_is_executed),
+        cmocka_unit_test(what_finds_no_room_there_has_the_transaction_be_given_up),
+        cmocka_unit_test(who_goes_before_his_write_is_queued_leaves_nothing),
         cmocka_unit_test(a_write_in_pieces_of_held_keys_is_not_refused_for_want_of_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
