@@ -10,6 +10,12 @@ void retry_set(struct retry *retry, uint64_t now)
     retry->at = now + backoff_next(&retry->backoff, &bounds);
 }
 
+void retry_set_soon(struct retry *retry, uint64_t now)
+{
+    backoff_reset(&retry->backoff);
+    retry_set(retry, now);
+}
+
 void retry_if_due(struct retry *retry, uint64_t now)
 {
     if (retry->at <= now)

@@ -16,6 +16,7 @@ struct retry {
 };
 
 void retry_set(struct retry *retry, uint64_t now); /* 100 ms from now at most; doubles to 5 s */
+void retry_set_soon(struct retry *retry, uint64_t now); /* as if nothing had been refused before */
 /* The time has come: `at` is 0 again, and whoever waits for that may try. */
 void retry_if_due(struct retry *retry, uint64_t now);
 

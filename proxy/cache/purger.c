@@ -113,33 +113,15 @@ static void on_timer(uv_timer_t *timer)
     schedule(purger);
 }
 
-/* Batches that were sent together are refused together: the wait grows once for all of them. */
-static void retry_later(struct purger *purger, struct retry *retry)
+/* Batches that were sent together are refused together: the wait grows once for all of them. And
+ * not at all where what is the matter may be over at any moment: who reads the keys then is to find
+ * no old value for long. */
+static void retry_later(struct purger *purger, struct retry *retry, bool passes)
 {
     if (retry->at)
         return;
-    retry_set(retry, uv_now(purger->options.loop));
+    (passes ? retry_set_soon : retry_set)(retry, uv_now(purger->options.loop));
     arm_timer(purger);
-}
-
-/* What the server says, or another that was asked in its place, may be over at any moment; and who
- * reads its keys then is to find no old value for long. So patience does not grow. */
-static void retry_soon(struct purger *purger, struct retry *retry)
-{
-    if (!retry->at)
-        backoff_reset(&retry->backoff);
-    retry_later(purger, retry);
-}
-
-static bool is_passing(const char *error)
-{
-    size_t length = strlen(error);
-    return redis_is_passing_trouble(error, length) || redis_is_cluster_down(error, length);
-}
-
-static void wait_out(struct purger *purger, struct retry *retry, const char *error)
-{
-    (is_passing(error) ? retry_soon : retry_later)(purger, retry);
 }
 
 static void complain(const struct lane *lane, const char *command, const char *error)
@@ -214,11 +196,11 @@ static void on_deleted(void *arg, const struct redis_answer *answer)
     if (answer->outcome == REDIS_REFUSED) {
         counter_add(&purger->options.counters[lane->keyspace].purges_refused, batch->count);
         complain(lane, "DEL", answer->error);
-        wait_out(purger, &lane->retry, answer->error);
+        retry_later(purger, &lane->retry, redis_may_pass(answer->error));
         if (redis_is_readonly(answer->error, strlen(answer->error)))
             purger_doubt(purger, "it is a replica");
     } else if (answer->outcome == REDIS_DOWN && cache_is_up(purger) && purger->options.all)
-        retry_soon(purger, &lane->retry); /* another node has it by now, and is down */
+        retry_later(purger, &lane->retry, true); /* another node has it by now, and is down */
     free(batch);
     see_clean(purger);
     schedule(purger);
@@ -289,7 +271,7 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
     struct purger *purger = arg;
     if (outcome == REDIS_REFUSED && purger->swept) {
         complain(purger->swept, "SCAN", error);
-        wait_out(purger, &purger->sweep_retry, error);
+        retry_later(purger, &purger->sweep_retry, redis_may_pass(error));
     }
     if (outcome != REDIS_DONE) {
         abandon_sweep(purger);

@@ -95,6 +95,12 @@ bool redis_is_cluster_down(const char *error, size_t length)
     return begins(error, length, "CLUSTERDOWN ") || begins(error, length, "TRYAGAIN ");
 }
 
+bool redis_may_pass(const char *error)
+{
+    size_t length = strlen(error);
+    return redis_is_passing_trouble(error, length) || redis_is_cluster_down(error, length);
+}
+
 bool redis_is_readonly(const char *error, size_t length)
 {
     return begins(error, length, "READONLY ");

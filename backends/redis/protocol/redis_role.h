@@ -33,6 +33,9 @@ bool redis_is_full(const char *error, size_t length);
 /* An error of a cluster's node that cannot say who has the key now, or not all of a command's. */
 bool redis_is_cluster_down(const char *error, size_t length);
 
+/* redis_is_passing_trouble() or redis_is_cluster_down(): it may do to ask again soon. */
+bool redis_may_pass(const char *error);
+
 /* -READONLY: a write to a replica. */
 bool redis_is_readonly(const char *error, size_t length);
 
