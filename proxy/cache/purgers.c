@@ -108,8 +108,7 @@ void purgers_joined(struct purgers *purgers, int number, struct redis *node, boo
         purger_doubt(purgers->at[number], "no node of the cluster was known before");
 }
 
-/* What has failed meanwhile is for whoever has the key now. */
-static void review_retired(struct purgers *purgers)
+void purgers_check_time(struct purgers *purgers)
 {
     size_t kept = 0;
     for (size_t i = 0; i < purgers->retired_count; i++) {
@@ -139,7 +138,7 @@ void purgers_ended(struct purgers *purgers, int number)
     purgers->retired =
         xrealloc(purgers->retired, (purgers->retired_count + 1) * sizeof(struct purger *));
     purgers->retired[purgers->retired_count++] = purger;
-    review_retired(purgers);
+    purgers_check_time(purgers);
 }
 
 /* Of one that is gone, or cannot be asked, nobody knows who had the slots in between. */
@@ -172,12 +171,12 @@ void purgers_moved(struct purgers *purgers)
     for (size_t i = 0; i < purgers->count; i++)
         if (purgers->at[i])
             purger_hand_over(purgers->at[i], take_key, NULL, purgers);
-    review_retired(purgers);
+    purgers_check_time(purgers);
 }
 
 void purgers_cache_is(struct purgers *purgers, int number, bool up)
 {
-    review_retired(purgers);
+    purgers_check_time(purgers);
     if ((size_t)number >= purgers->count || !purgers->at[number])
         return;
     purger_cache_is(purgers->at[number], up);

@@ -47,6 +47,10 @@ void purgers_ended(struct purgers *purgers, int number);
 void purgers_gave(struct purgers *purgers, int from, int to);
 void purgers_moved(struct purgers *purgers);
 
+/* Once in a while, and when something of the above has changed: what the purger of a node that has
+ * ended could not get done is for whoever has the key now. Zeroed memory: does nothing. */
+void purgers_check_time(struct purgers *purgers);
+
 /* As purger_destroy(). Zeroed memory, too. */
 void purgers_close(struct purgers *purgers);
 

@@ -142,6 +142,8 @@ bool purging_knows_values(const struct purging *purging)
 void purging_check_time(struct purging *purging, uint64_t now)
 {
     values_check_time(purging->values, now);
+    purgers_check_time(&purging->purgers);
+    purgers_check_time(&purging->other.purgers);
 }
 
 /* ---- one key ---- */

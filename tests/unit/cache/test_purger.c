@@ -362,6 +362,15 @@ static void one_keyspaces_refusal_does_not_hold_up_another(void **state)
     bench_finish(&bench);
 }
 
+static void open_purgers(struct bench *bench, struct purgers *purgers)
+{
+    purgers_open(purgers, &(struct purger_options){.loop = &bench->loop,
+                                                   .config = &bench->config,
+                                                   .counters = bench->counters,
+                                                   .vouched = bench->vouched,
+                                                   .max_owed = 1000});
+}
+
 /* A node that was leaving when the purgers of its cluster were opened. */
 static void a_node_that_none_is_of_may_end(void **state)
 {
@@ -369,13 +378,31 @@ static void a_node_that_none_is_of_may_end(void **state)
     struct purgers purgers;
     (void)state;
     bench_init(&bench, 1000);
-    purgers_open(&purgers, &(struct purger_options){.loop = &bench.loop,
-                                                    .config = &bench.config,
-                                                    .counters = bench.counters,
-                                                    .vouched = bench.vouched,
-                                                    .max_owed = 1000});
+    open_purgers(&bench, &purgers);
     purgers_ended(&purgers, 3);
     assert_int_equal(purgers_owed(&purgers), 0);
+    purgers_close(&purgers);
+    bench_finish(&bench);
+}
+
+/* Though the cache as a whole is not up: another of its nodes is down for hours. */
+static void what_the_purger_of_a_node_that_has_ended_cannot_do_another_does(void **state)
+{
+    struct bench bench;
+    struct purgers purgers;
+    (void)state;
+    bench_init(&bench, 1000);
+    open_purgers(&bench, &purgers);
+    purgers_key(&purgers, key_make(ITEMS, span_of("item:1")));
+    turn(&bench);
+    purgers_ended(&purgers, 0);
+    fake_redis.owner = 1;
+    purgers_joined(&purgers, 1, fake_redis_node(1), false);
+    fake_redis.up = false;
+    end(REDIS_REFUSED);
+    purgers_check_time(&purgers);
+    assert_int_equal(purgers.retired_count, 0);
+    assert_int_equal(purger_owed(purgers.at[1]), 1);
     purgers_close(&purgers);
     bench_finish(&bench);
 }
@@ -415,6 +442,7 @@ int main(void)
         cmocka_unit_test(what_fails_counts_towards_the_limit),
         cmocka_unit_test(one_keyspaces_refusal_does_not_hold_up_another),
         cmocka_unit_test(a_node_that_none_is_of_may_end),
+        cmocka_unit_test(what_the_purger_of_a_node_that_has_ended_cannot_do_another_does),
         cmocka_unit_test(a_new_connection_is_asked_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
