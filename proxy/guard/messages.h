@@ -71,10 +71,11 @@ struct reply_slot;
 struct write_request {
     struct message message;
     struct reply_slot *slot;
-    bool done;       /* the cache has done it, for all we know; else it is only on its way there */
-    bool wants_hint; /* or is covered by one that is not everywhere yet, for all we know */
-    bool stranded;   /* the answer: a process that decides, too, may not know of the key */
-    bool deletes;    /* of the cache: what is on its way there must not stay */
+    bool done; /* the cache has done it, for all we know; else it is only on its way there */
+    bool wants_hint;
+    bool shares_hint; /* another write's, which not all may have yet, for all its worker knows */
+    bool stranded;    /* the answer: a process that decides, too, may not know of the key */
+    bool deletes;     /* of the cache: what is on its way there must not stay */
     /* All keys: nor must that of any. Not done, it comes back when nothing is on its way that was
      * read before; then the command goes to the cache, for which there is room beside it. */
     bool clears;

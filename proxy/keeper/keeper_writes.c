@@ -110,7 +110,8 @@ static void take_clearing(struct keeper *keeper, struct write_request *write)
 /* ---- one key ---- */
 
 /* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
- * its place: its worker has seen to that (hint_share.h). */
+ * its place: its worker has seen to that (hint_share.h). Another's that is on its way is given once
+ * more: behind it, that is everywhere when this one is. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
     struct key key = write->key;
@@ -122,7 +123,8 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
     if (write->done && write->deletes)
         delete_behind_fills(keeper, write);
-    else if (write->done && (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE))
+    else if (write->done && (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE ||
+                             (write->shares_hint && !entries_are_everywhere(&keeper->entries))))
         admit(keeper, write, known);
     else
         mailbox_return(&write->message);

@@ -17,6 +17,7 @@ enum { EXPIRE_AT_ONCE = 1000 };
 /* One entry on its way to all workers, and to another process: how many have not confirmed it yet,
  * and who waits for that. */
 struct broadcast {
+    struct entries *entries;
     unsigned outstanding;
     bool known;        /* by all that are not outstanding any more */
     entries_done done; /* when nobody is outstanding any more; may be NULL */
@@ -78,9 +79,15 @@ static void take_receipt(struct broadcast *broadcast)
 {
     if (--broadcast->outstanding)
         return;
+    broadcast->entries->under_way--;
     if (broadcast->done)
         broadcast->done(broadcast->arg, broadcast->known);
     free(broadcast);
+}
+
+bool entries_are_everywhere(const struct entries *entries)
+{
+    return !entries->under_way && !entries->stranded;
 }
 
 /* ---- the other process ---- */
@@ -142,10 +149,12 @@ static struct broadcast *begin(struct entries *entries, struct key key, struct o
 {
     struct key_change change = change_of_key(cause_of(entry), key);
     struct broadcast *broadcast = xmalloc(sizeof *broadcast);
-    *broadcast = (struct broadcast){.outstanding = entries->ending ? 0 : entries->outlet->count,
+    *broadcast = (struct broadcast){.entries = entries,
+                                    .outstanding = entries->ending ? 0 : entries->outlet->count,
                                     .known = !entries->stranded,
                                     .done = done,
                                     .arg = arg};
+    entries->under_way++;
     overrides_set(&entries->table, key, entry);
     changes_tell(entries->changes, &change);
     return broadcast;

@@ -34,6 +34,7 @@ struct entries {
     struct overrides table;
     struct entries_remote remote;    /* zeroed: there is none */
     struct broadcast *first, **last; /* those that it does not have yet */
+    size_t under_way;                /* to it, or to a worker */
     bool ending;                     /* no worker takes an entry any more */
     bool stranded;                   /* another process decides, and hears of nothing any more */
     bool moves;                      /* the next generation is another database's */
@@ -83,6 +84,9 @@ void entries_remote_lost(struct entries *entries);
 void entries_strand(struct entries *entries);
 uint64_t
 entries_remote_owes(const struct entries *entries); /* since then (clock_ms()); 0: nothing */
+
+/* Each entry that was set until now is known by all who decide. */
+bool entries_are_everywhere(const struct entries *entries);
 
 /* An entry has come back from a worker. */
 void entries_take_back(struct override_message *message);

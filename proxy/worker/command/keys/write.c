@@ -64,7 +64,6 @@ struct key write_key_by_text(const struct serving *serving, struct span text)
     return key_make(guard_match(serving_config(serving), text), text);
 }
 
-/* A hint that is new is given once more, since only that tells when it is everywhere. */
 bool write_tell_keeper(const struct lookup *lookup, bool done)
 {
     struct reply_slot *slot = lookup->slot;
@@ -73,13 +72,14 @@ bool write_tell_keeper(const struct lookup *lookup, bool done)
     bool deletes = lookup->deleted, makes = done && !deletes;
     bool takes_place = makes && write_wants_hint(serving, key, ALSO_HELD);
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
-    *write = (struct write_request){
-        .message = {.kind = MESSAGE_WRITE},
-        .slot = slot,
-        .done = done,
-        .wants_hint = takes_place || (makes && guard_hint_is_new(&serving->overrides, key)),
-        .deletes = deletes,
-        .key = key_copy(key, write->text)};
+    *write =
+        (struct write_request){.message = {.kind = MESSAGE_WRITE},
+                               .slot = slot,
+                               .done = done,
+                               .wants_hint = takes_place,
+                               .shares_hint = makes && guard_hint_is_new(&serving->overrides, key),
+                               .deletes = deletes,
+                               .key = key_copy(key, write->text)};
     if (takes_place)
         counter_add(&serving->keyspaces[lookup->keyspace].hints, 1);
     slot->waiting++;

@@ -115,9 +115,11 @@ static void who_gave_an_entry_is_answered_when_every_worker_has_it(void **state)
     assert_int_equal(hint(&bench, "item:1"), 0);
     assert_int_equal(bench.done, 0);
     assert_int_equal(entries_find(&bench.entries, item("item:1")).kind, OVERRIDE_HINT);
+    assert_false(entries_are_everywhere(&bench.entries));
     run(&bench);
     assert_int_equal(bench.received, WORKERS);
     assert_int_equal(bench.done, 1);
+    assert_true(entries_are_everywhere(&bench.entries));
     bench_finish(&bench);
 }
 
@@ -326,6 +328,7 @@ static void what_the_other_process_did_not_take_is_not_known(void **state)
     run(&bench);
     assert_int_equal(bench.done, 3);
     assert_int_equal(bench.known, 1);
+    assert_false(entries_are_everywhere(&bench.entries));
     bench_finish(&bench);
 }
 
