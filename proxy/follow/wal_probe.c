@@ -176,6 +176,10 @@ void wal_probe_use_config(struct wal_probe *wal_probe, const struct config *conf
     free(wal_probe->sql);
     wal_probe->sql = sql;
     wal_probe->outdated = wal_probe->asked != 0;
+    if (wal_probe->interval == interval_of(config))
+        return;
+    wal_probe->interval = interval_of(config);
+    uv_timer_start(&wal_probe->timer, on_timer, wal_probe->interval, wal_probe->interval);
 }
 
 struct pg_pool *wal_probe_pool(struct wal_probe *wal_probe)
