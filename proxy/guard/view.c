@@ -161,7 +161,8 @@ bool view_may_reject(const struct view *view, int keyspace)
 struct key_set *key_set_create(struct filter *filter, struct filter_seed seed)
 {
     struct key_set *set = xmalloc(sizeof *set);
-    *set = (struct key_set){.filter = filter, .seed = seed, .references = 1};
+    *set = (struct key_set){
+        .filter = filter, .seed = seed, .listed = filter_stats(filter).keys, .references = 1};
     return set;
 }
 

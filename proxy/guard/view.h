@@ -79,6 +79,7 @@ uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 struct key_set {
     struct filter *filter;
     struct filter_seed seed;
+    uint64_t listed; /* keys of the list that it was made of; more may have been told since */
     bool is_full;    /* a key found no place: nothing is rejected by it any more */
     uint64_t number; /* in the order in which they came into force; 0: not yet */
     unsigned references;

@@ -62,7 +62,7 @@ static void use_keyspaces(struct keeper *keeper, const struct config *before,
     replication_use_keyspaces(&keeper->replication);
     standings_use_keyspaces(&keeper->standings);
     purge_old(keeper, before, now);
-    sources_renew(&keeper->sources); /* what was refused may not be any more */
+    sources_retry(&keeper->sources); /* what was refused may not be any more */
     if (wants_generation(before, now))
         renewal_begin(&keeper->renewal);
 }

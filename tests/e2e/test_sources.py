@@ -167,7 +167,7 @@ def test_a_file_is_not_read_while_it_is_written(start_guard, file):
     assert "is refused" not in guard.log()
 
 
-def test_keys_that_are_written_or_admitted_are_known_until_the_next_file(start_guard, file):
+def test_keys_that_are_written_or_admitted_are_known_until_the_next_file(start_guard, cache, file):
     guard = start_guard(from_file(file, settle="500ms"), database=None, hint_ttl="100ms")
     client = guard.redis()
     client.set("item:2000", "written")
@@ -176,9 +176,24 @@ def test_keys_that_are_written_or_admitted_are_known_until_the_next_file(start_g
     wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, guard.status)
     assert client.get("item:2000") == b"written"
     assert all(is_possible(guard, f"item:{n}") for n in (2000, 2001, 2002))
+    behind = file.with_name("behind.txt")  # which is looked at behind the first
+    behind.write_text("other:1\n")
+    guard.configure({"cache": cache.url, "hint_ttl": "100ms", "keyspaces": [
+        from_file(file, settle="500ms"), from_file(behind, name="others", key="other:{id}")]})
+    assert guard.control("POST", "/v1/reload").ok
+    wait_until(lambda: "keyspace others: 1 keys taken" in guard.log(), PATIENCE, guard.log)
+    assert all(is_possible(guard, f"item:{n}") for n in (2000, 2001, 2002))
     replace(file, keys(1, 1200))
     wait_taken(guard, 1200)
     assert not is_possible(guard, "item:2001")
+
+
+def test_keys_that_were_told_are_not_missing_in_the_next_file(start_guard, file):
+    replace(file, keys(1, 100))
+    guard = start_guard(from_file(file, max_shrink="50%"), database=None)
+    guard.redis().execute_command("BF.MADD", "items", *range(1000, 1300))
+    replace(file, keys(1, 150))
+    wait_taken(guard, 150)
 
 
 def test_a_connections_places_for_what_it_writes_come_back_with_time(start_guard, file):

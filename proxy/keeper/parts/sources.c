@@ -18,7 +18,10 @@ struct source {
     uint64_t since;             /* clock_ms(): from then on it was seen so */
     struct key_file_state done; /* what was taken or refused last */
     uint64_t done_for;          /* the wish that it was read for (sources.wanted); 0: none */
-    int failed;                 /* a negative errno that was told of: it could not be looked at */
+    bool taken;                 /* it was, with a filter of this kind and rate */
+    enum filter_kind kind;
+    double false_positive_rate;
+    int failed; /* a negative errno that was told of: it could not be looked at */
 };
 
 /* One look at one file; the thread has it until on_looked(). */
@@ -29,6 +32,7 @@ struct source_look {
     size_t keyspace;
     struct source source; /* as it was; then as it is */
     uint64_t wanted;      /* sources.wanted when it began */
+    uint64_t all_wanted;  /* sources.all_wanted, likewise */
     uint64_t keys;        /* that are in force */
     bool has_keys;
     struct key_set *set; /* what came of it; NULL: nothing new */
@@ -85,8 +89,27 @@ static bool has_enough(const struct keyspace *keyspace, uint64_t keys, const uin
 bool source_has_enough(const struct keyspace *keyspace, uint64_t keys, const struct key_set *before,
                        char *why, size_t size)
 {
-    uint64_t known = before ? filter_stats(before->filter).keys : 0;
-    return has_enough(keyspace, keys, before ? &known : NULL, why, size);
+    return has_enough(keyspace, keys, before ? &before->listed : NULL, why, size);
+}
+
+static void take(struct source_look *look, struct filter *filter, struct filter_seed seed)
+{
+    const struct keyspace *keyspace = keyspace_of(look);
+    look->set = key_set_create(filter, seed);
+    look->source.taken = true;
+    look->source.kind = keyspace->filter;
+    look->source.false_positive_rate = keyspace->false_positive_rate;
+}
+
+/* To read it again would forget the keys that were told since, which are in the filter alone. */
+static bool need_not_be_read(const struct source_look *look)
+{
+    const struct source *source = &look->source;
+    const struct keyspace *keyspace = keyspace_of(look);
+    bool is_same = source->kind == keyspace->filter &&
+                   source->false_positive_rate == keyspace->false_positive_rate;
+    return source->taken && is_same ? source->done_for >= look->all_wanted
+                                    : source->done_for == look->wanted;
 }
 
 static void read_file(struct source_look *look)
@@ -107,11 +130,12 @@ static void read_file(struct source_look *look)
         return;
     look->source.done = look->source.seen;
     look->source.done_for = look->wanted;
+    look->source.taken = false;
     if (status)
         refuse(look, "%s", error.text);
     else if (has_enough(keyspace, filter_stats(filter).keys, look->has_keys ? &look->keys : NULL,
                         look->refusal, sizeof look->refusal))
-        look->set = key_set_create(filter, seed);
+        take(look, filter, seed);
     else
         filter_destroy(filter);
 }
@@ -142,7 +166,7 @@ static void on_thread(uv_work_t *work)
         return;
     }
     source->failed = 0;
-    bool is_done = source->done_for == look->wanted && key_file_is_same(&state, &source->done);
+    bool is_done = need_not_be_read(look) && key_file_is_same(&state, &source->done);
     if (!is_done && has_settled(look, is_first, now))
         read_file(look);
 }
@@ -195,7 +219,8 @@ static void look_at(struct sources *sources, size_t keyspace, const struct key_s
                                  .keyspace = keyspace,
                                  .source = *sources->of[keyspace],
                                  .wanted = sources->wanted,
-                                 .keys = set ? filter_stats(set->filter).keys : 0,
+                                 .all_wanted = sources->all_wanted,
+                                 .keys = set ? set->listed : 0,
                                  .has_keys = set != NULL};
     look->config->references++;
     sources->look = look;
@@ -242,11 +267,17 @@ void sources_watch(struct sources *sources, struct shared_config *shared,
     }
 }
 
-void sources_renew(struct sources *sources)
+void sources_retry(struct sources *sources)
 {
     sources->wanted++;
     sources->next = SIZE_MAX;
     sources->round = 0;
+}
+
+void sources_renew(struct sources *sources)
+{
+    sources_retry(sources);
+    sources->all_wanted = sources->wanted;
 }
 
 void sources_open(struct sources *sources, const struct sources_options *options)

@@ -32,7 +32,8 @@ struct sources {
     struct shared_config *config; /* in force; one reference */
     struct source **of;           /* by number; NULL: it has none, or was not looked at */
     size_t next;                  /* the keyspace that is looked at next */
-    uint64_t wanted;              /* counts the wishes that all be read, the first being 1 */
+    uint64_t wanted;              /* counts the wishes that they be read, the first being 1 */
+    uint64_t all_wanted;          /* the last of them that was for all */
     uint64_t round;               /* clock_ms() when the first was */
     struct source_look *look;     /* under way, or NULL */
     atomic_bool stop;             /* seen by that */
@@ -46,7 +47,9 @@ void sources_open(struct sources *sources, const struct sources_options *options
 void sources_watch(struct sources *sources, struct shared_config *shared,
                    struct key_set *const *sets, uint64_t now);
 
-/* All are read again, as if they had changed; one that is being read just now, too. */
+/* Those that were refused are read again, as if they had changed; one that is being read just now,
+ * too. Or all of them. */
+void sources_retry(struct sources *sources);
 void sources_renew(struct sources *sources);
 
 /* Whether so many keys may take the place of those of `before` (NULL: there are none), by the
