@@ -83,7 +83,7 @@ class TestDeletion:
             database.execute("INSERT INTO items VALUES (7, 'payload 7')")
             wait_followed(database)
             assert guard.redis().get("item:7") == b"payload 7"
-        assert guard.status()["entries"] == 0
+        wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, guard.status)
 
     def test_takes_one_copy_of_a_key_out_of_the_filter(self, follow, database, items):
         """By its own doing it takes none: the log does."""

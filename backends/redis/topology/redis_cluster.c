@@ -7,8 +7,9 @@
  * that is worth the name.
  *
  * A node that is cut off from the others answers all the same, with what it knew before: what gives
- * it away is that its cluster is down, as it says. So another is asked. If all say so the map stays
- * as it is, and who is connected is asked until he says otherwise, each in turn for a second.
+ * it away is that its cluster is down, as it says. So after a trouble that is asked, too, once a
+ * second, and who says so is left for another. If all do the map stays as it is, and who is
+ * connected is asked until he says otherwise, each in turn for a second.
  */
 #include "redis/topology/redis_cluster.h"
 
@@ -57,7 +58,8 @@ struct redis_cluster {
     bool asking; /* an answer to CLUSTER SLOTS is to come; stating: before it one to the other */
     bool stating;
     bool states;             /* this node may be asked for its state, for all we know */
-    bool is_down;            /* the cluster, it says */
+    bool is_down;            /* the cluster, as who was asked last has said */
+    uint64_t stated;         /* the loop's time when somebody was asked that; 0: never */
     uint64_t asked, taken;   /* the loop's time; taken: the last map */
     uint64_t round_over;     /* likewise: when all had failed; 0: never */
     uint64_t troubled_until; /* likewise */
@@ -196,12 +198,21 @@ static void say(struct redis_cluster *cluster, const char *const *words, size_t 
     redis_command_deliver(command, NULL, "");
 }
 
+static void ask_state(struct redis_cluster *cluster)
+{
+    uint64_t now = uv_now(cluster->loop);
+    bool is_due = cluster->is_down || !cluster->stated || now - cluster->stated >= PULSE_MS;
+    cluster->stating = cluster->states && now < cluster->troubled_until && is_due;
+    if (!cluster->stating)
+        return;
+    say(cluster, (const char *[]){"CLUSTER", "INFO"}, 2);
+    cluster->stated = now;
+}
+
 static void ask(struct redis_cluster *cluster)
 {
-    if (cluster->states)
-        say(cluster, (const char *[]){"CLUSTER", "INFO"}, 2);
+    ask_state(cluster);
     say(cluster, (const char *[]){"CLUSTER", "SLOTS"}, 2);
-    cluster->stating = cluster->states;
     cluster->asking = true;
     cluster->wanted = false;
     cluster->asked = uv_now(cluster->loop);
@@ -316,7 +327,7 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis_cluster *cluster)
 {
     cluster->place = next_place(cluster);
-    cluster->asking = cluster->stating = cluster->is_down = false;
+    cluster->asking = cluster->stating = false;
     cluster->states = true;
     struct dial_options dial = {
         .host = cluster->place.host, .port = cluster->place.port, .tls = cluster->options.tls};
