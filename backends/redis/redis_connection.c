@@ -290,6 +290,7 @@ static void on_dialed(void *arg, const char *error)
         return;
     }
     if (redis->state == LINK_DIALING) {
+        redis_dial_distrust(&redis->dial);
         set_reason(redis, "cannot connect: ", error);
         tell_down(redis);
     }

@@ -133,15 +133,27 @@ def silent(cache):
 
 
 @contextlib.contextmanager
+def full(cache):
+    """What knocks there is dropped, as by a firewall: whoever listens has no place for it."""
+    with socket.create_server(("127.0.0.2", cache.port), backlog=0), contextlib.ExitStack() as queue:
+        for _ in range(4):
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", cache.port))
+        yield
+
+
+@contextlib.contextmanager
 def replica(cache):
     started = Replica(cache).start()
     yield
     started.remove()
 
 
-@pytest.mark.parametrize("first", [contextlib.nullcontext, silent, replica])
+@pytest.mark.parametrize("first", [contextlib.nullcontext, silent, full, replica])
 def test_the_next_address_is_taken_when_the_first_is_of_no_use(database, cache, items, resolver, first):
-    """Nobody listens there; somebody listens and says nothing; it is no primary."""
+    """Nobody listens there; somebody listens and says nothing, or does not even answer the knock; it
+    is no primary."""
     with first(cache):
         guard = servers.Nestguard({"cache": f"redis://cache.test:{cache.port}/0", "database": database.url,
                                    "keyspaces": [items()], "cache_timeout": "300ms"})

@@ -48,6 +48,7 @@ struct redis_cluster {
     bool wanted;             /* again, as soon as may be */
     size_t turn;             /* of the candidates: who is next */
     size_t failed;           /* one after the other */
+    unsigned rounds;         /* in which all have: of a name each begins with another address */
     struct redis_place next; /* to be asked before whoever's turn it is; host "": nobody */
     struct redis_place place;
     struct dial dial;
@@ -144,6 +145,7 @@ static void wait_for_next(struct redis_cluster *cluster)
         cluster->state = WAITING;
         if (round_over) {
             cluster->failed = 0;
+            cluster->rounds++;
             cluster->round_over = uv_now(cluster->loop);
         }
         start_timer(cluster, until_next(cluster, round_over));
@@ -329,8 +331,10 @@ static void open_link(struct redis_cluster *cluster)
     cluster->place = next_place(cluster);
     cluster->asking = cluster->stating = false;
     cluster->states = true;
-    struct dial_options dial = {
-        .host = cluster->place.host, .port = cluster->place.port, .tls = cluster->options.tls};
+    struct dial_options dial = {.host = cluster->place.host,
+                                .port = cluster->place.port,
+                                .tls = cluster->options.tls,
+                                .turn = cluster->rounds};
     cluster->state = DIALING;
     cluster->handles++;
     start_timer(cluster, PATIENCE_MS);

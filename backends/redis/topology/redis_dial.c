@@ -7,8 +7,6 @@
 static void on_dialed(void *arg, const char *error)
 {
     struct redis_dial *dial = arg;
-    if (error)
-        redis_dial_distrust(dial);
     dial->done(dial->arg, error);
 }
 

@@ -53,7 +53,7 @@ static inline uint64_t redis_dial_since(const struct redis_dial *dial)
 
 /* The server that it leads to, and that was reached, is no primary, or does not answer; or it was
  * not reached: another attempt tries another, if any sentinel knows one, or the name's next
- * address.
+ * address. Said by the owner, and once an attempt: said twice, of two addresses the same is next.
  */
 void redis_dial_distrust(struct redis_dial *dial);
 

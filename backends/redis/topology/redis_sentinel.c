@@ -86,6 +86,7 @@ static void lose(struct redis_sentinel *sentinel, const char *why)
     enum redis_sentinel_state before = sentinel->state;
     uv_timer_stop(&sentinel->timer);
     sentinel->state = SENTINEL_CLOSING;
+    sentinel->turn++;
     close_link(sentinel, before);
     says_nothing(sentinel, why, "");
     tell(sentinel);
@@ -225,6 +226,7 @@ static void on_dialed(void *arg, const char *error)
     bool dialing = sentinel->state == SENTINEL_DIALING;
     if (error && dialing) {
         uv_timer_stop(&sentinel->timer);
+        sentinel->turn++;
         says_nothing(sentinel, "cannot connect: ", error);
         wait_for_next(sentinel);
         tell(sentinel);
@@ -243,7 +245,10 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis_sentinel *sentinel)
 {
     const struct redis_sentinel_options *options = &sentinel->options;
-    struct dial_options dial = {.host = options->host, .port = options->port, .tls = options->tls};
+    struct dial_options dial = {.host = options->host,
+                                .port = options->port,
+                                .tls = options->tls,
+                                .turn = sentinel->turn};
     sentinel->state = SENTINEL_DIALING;
     sentinel->handles++;
     start_timer(sentinel, options->timeout_ms);

@@ -57,6 +57,7 @@ struct redis_sentinel {
     uint64_t silent;            /* since when it does not, by the loop's clock */
     char why[200];              /* it does not say: it cannot be reached, or does not know; "" */
     struct dial dial;
+    unsigned turn; /* attempts that failed: of a name each begins with another address */
     struct redis_wire wire;
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
     uint8_t replies[SENTINEL_REPLIES]; /* that are to come, oldest first: enum in the source */

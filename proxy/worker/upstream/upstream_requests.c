@@ -457,10 +457,8 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
 
 void upstream_stop_waiting(struct upstream *upstream)
 {
-    upstream->attempt = ATTEMPT_OVER;
     take_from_owner(upstream);
-    fail_in_flight(upstream);
-    clear_out(upstream);
+    upstream_fail_waiting(upstream);
 }
 
 void upstream_close(struct upstream *upstream)
