@@ -359,6 +359,14 @@ class TestSentinels:
         other = start_guard(items(), cache=fleet.url, ready=False)
         wait_until(lambda: "NOAUTH" in str(nodes(other)), PATIENCE, lambda: nodes(other))
 
+    def test_those_that_let_nobody_unsubscribe_are_asked_all_the_same(self, start_guard, items, fleet):
+        for sentinel in fleet.sentinels:
+            sentinel.client().execute_command("ACL", "SETUSER", "default", "-unsubscribe")
+        guard = start_guard(items(), cache=fleet.url)
+        wait_leads_to(guard, fleet.first)
+        fleet.sentinels[0].client().execute_command("SENTINEL", "FAILOVER", NAME)
+        wait_leads_to(guard, fleet.wait_primary(other_than=fleet.first))
+
     def test_one_that_names_a_replica_is_not_believed(self, start_guard, items, fleet):
         """Alone it is heard, for there is no other; but ROLE tells."""
         liar = Liar(fleet.servers[1].port)

@@ -14,7 +14,7 @@ enum { PULSE_MS = 1000 };
 static const struct backoff_bounds backoff_bounds = {100, 1000};
 
 /* Of what the reply is that comes next. */
-enum expected { EXPECT_LOGIN, EXPECT_PRIMARY, EXPECT_SUBSCRIPTION };
+enum expected { EXPECT_LOGIN, EXPECT_PRIMARY, EXPECT_SUBSCRIPTION, EXPECT_ITS_END };
 
 static const char channel[] = "+switch-master";
 
@@ -121,11 +121,12 @@ static void say(struct redis_sentinel *sentinel, enum expected expected, const c
 static void ask(struct redis_sentinel *sentinel)
 {
     if (sentinel->subscribed)
-        say(sentinel, EXPECT_SUBSCRIPTION, (const char *[]){"UNSUBSCRIBE", channel}, 2);
+        say(sentinel, EXPECT_ITS_END, (const char *[]){"UNSUBSCRIBE", channel}, 2);
     say(sentinel, EXPECT_PRIMARY,
         (const char *[]){"SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel->options.name}, 3);
-    say(sentinel, EXPECT_SUBSCRIPTION, (const char *[]){"SUBSCRIBE", channel}, 2);
-    sentinel->subscribed = true;
+    if (!sentinel->is_endless)
+        say(sentinel, EXPECT_SUBSCRIPTION, (const char *[]){"SUBSCRIBE", channel}, 2);
+    sentinel->subscribed = !sentinel->is_endless;
     wire_flush(&sentinel->wire);
     start_timer(sentinel, sentinel->options.timeout_ms);
 }
@@ -186,6 +187,15 @@ static void take_subscription(struct redis_sentinel *sentinel, const struct redi
         sentinel->subscribed = false;
 }
 
+/* Refused, nothing can be asked over this connection any more. */
+static void take_end(struct redis_sentinel *sentinel, const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ERROR)
+        return;
+    sentinel->is_endless = sentinel->is_deaf = true;
+    lose(sentinel, "refuses UNSUBSCRIBE");
+}
+
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct redis_sentinel *sentinel = arg;
@@ -207,8 +217,10 @@ static void on_reply(void *arg, const struct redisReply *reply)
         take_login(sentinel, reply);
     else if (expected == EXPECT_PRIMARY)
         take_primary(sentinel, reply);
-    else
+    else if (expected == EXPECT_SUBSCRIPTION)
         take_subscription(sentinel, reply);
+    else
+        take_end(sentinel, reply);
 }
 
 /* ---- connecting ---- */

@@ -52,6 +52,7 @@ struct redis_sentinel {
     bool asked;                 /* since told() was last called for an answer */
     bool subscribed;            /* or about to be */
     bool is_deaf;               /* it lets nobody subscribe: what it is asked must do */
+    bool is_endless;            /* nor unsubscribe who has: a subscription would be the end */
     bool knows;                 /* `primary` is what it says */
     struct redis_place primary; /* the last that it named */
     uint64_t silent;            /* since when it does not, by the loop's clock */
