@@ -85,14 +85,9 @@ static void try_next(struct dial *dial)
 
 /* ---- the name ---- */
 
-static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
+static void try_all(struct dial *dial, struct addrinfo *found)
 {
-    struct dial *dial = resolve->data;
     dial->found = dial->next = found;
-    if (status < 0 || dial->stopped) {
-        end(dial, uv_strerror(status < 0 ? status : UV_ECANCELED));
-        return;
-    }
     for (const struct addrinfo *address = found; address; address = address->ai_next)
         dial->left++;
     for (unsigned turn = dial->options.turn % dial->left; turn; turn--)
@@ -100,16 +95,40 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *
     try_next(dial);
 }
 
-/* Both IPv4 and IPv6, in the order that the system prefers (RFC 6724). */
+static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *found)
+{
+    struct dial *dial = resolve->data;
+    if (!status && !dial->stopped) {
+        try_all(dial, found);
+        return;
+    }
+    dial->found = found;
+    end(dial, uv_strerror(status < 0 ? status : UV_ECANCELED));
+}
+
+static bool is_number(const char *host)
+{
+    struct sockaddr_in ip4;
+    struct sockaddr_in6 ip6;
+    return uv_ip4_addr(host, 0, &ip4) == 0 || uv_ip6_addr(host, 0, &ip6) == 0;
+}
+
+/* Both IPv4 and IPv6, in the order that the system prefers (RFC 6724). What is a number needs no
+ * thread, of which there are few, and all of them may be at names that nobody answers for. */
 static int resolve(struct dial *dial)
 {
     char port[8];
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    const char *host = dial->options.host;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
     snprintf(port, sizeof port, "%u", (unsigned)dial->options.port);
+    if (is_number(host) && getaddrinfo(host, port, &hints, &found) == 0) {
+        try_all(dial, found);
+        return 0;
+    }
+    hints.ai_flags = 0;
     dial->state = DIAL_RESOLVING;
     dial->since = uv_now(dial->loop);
-    int status =
-        uv_getaddrinfo(dial->loop, &dial->resolve, on_resolved, dial->options.host, port, &hints);
+    int status = uv_getaddrinfo(dial->loop, &dial->resolve, on_resolved, host, port, &hints);
     if (status < 0)
         dial->state = DIAL_OVER;
     return status;

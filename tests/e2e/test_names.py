@@ -109,6 +109,22 @@ def test_it_ends_while_a_name_is_looked_up(guard, database, tmp_path):
         ended.result()
 
 
+def test_what_is_no_name_waits_for_no_name(guard, database, cache, tmp_path):
+    """Though as many are looked up as can be at a time."""
+    held, entered = tmp_path / "held", tmp_path / "entered"
+    held.touch()
+    try:
+        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guard'")
+        wait_until(entered.exists, PATIENCE, guard.log)
+        cache.stop()
+        wait_until(lambda: guard.metric("nestguard_cache_up") == 0, PATIENCE, guard.log)
+        cache.start()
+        wait_until(lambda: guard.metric("nestguard_cache_up") == 1, PATIENCE, guard.log)
+        wait_until(lambda: guard.wire().ask("SET", "plain", "x") == b"+OK\r\n", PATIENCE, guard.log)
+    finally:
+        held.unlink()
+
+
 # ---- a name of the cache with several addresses ----
 
 class Replica(servers.Redis):

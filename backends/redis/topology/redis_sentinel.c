@@ -257,10 +257,8 @@ static void on_dialed(void *arg, const char *error)
 static void open_link(struct redis_sentinel *sentinel)
 {
     const struct redis_sentinel_options *options = &sentinel->options;
-    struct dial_options dial = {.host = options->host,
-                                .port = options->port,
-                                .tls = options->tls,
-                                .turn = sentinel->turn};
+    struct dial_options dial = {
+        .host = options->host, .port = options->port, .tls = options->tls, .turn = sentinel->turn};
     sentinel->state = SENTINEL_DIALING;
     sentinel->handles++;
     start_timer(sentinel, options->timeout_ms);
