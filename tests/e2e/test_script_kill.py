@@ -101,6 +101,7 @@ def test_a_script_that_has_written_is_refused_to_be_ended(guard, cluster, wire):
 def test_what_was_sent_with_it_is_answered_in_order(guard, cluster, wire):
     node, other = cluster.primaries[:2]
     key = key_of(cluster, node)
+    assert wire.ask("SET", key, "0") == b"+OK\r\n"  # its connection is up: else it would hear of BUSY first
     with running(guard, node, "EVAL", ENDLESS, 1, key):
         sent = [("SET", key_of(cluster, other), "1"), ("SCRIPT", "KILL"), ("SET", key, "2"), ("GET", key)]
         wire.send(b"".join(command(*words) for words in sent))
