@@ -4,12 +4,6 @@
  */
 #include "redis/topology/redis_dial.h"
 
-static void on_dialed(void *arg, const char *error)
-{
-    struct redis_dial *dial = arg;
-    dial->done(dial->arg, error);
-}
-
 static void on_found(void *arg, const struct redis_place *place, const char *error)
 {
     struct redis_dial *dial = arg;
@@ -23,9 +17,9 @@ static void on_found(void *arg, const struct redis_place *place, const char *err
                                    .port = place->port,
                                    .tls = dial->target.fixed.tls,
                                    .turn = dial->turn};
-    int status = dial_start(&dial->dial, dial->loop, dial->stream, &options, on_dialed, dial);
+    int status = dial_start(&dial->dial, dial->loop, dial->stream, &options, dial->done, dial->arg);
     if (status < 0)
-        on_dialed(dial, uv_strerror(status));
+        dial->done(dial->arg, uv_strerror(status));
 }
 
 int redis_dial_start(struct redis_dial *dial, uv_loop_t *loop, struct stream *stream,
@@ -39,7 +33,7 @@ int redis_dial_start(struct redis_dial *dial, uv_loop_t *loop, struct stream *st
                                 .arg = arg};
     dial->target.fixed.turn = dial->turn;
     if (!target->topology)
-        return dial_start(&dial->dial, loop, stream, &dial->target.fixed, on_dialed, dial);
+        return dial_start(&dial->dial, loop, stream, &dial->target.fixed, done, arg);
     dial->finding = true;
     dial->since = uv_now(loop);
     dial->search = (struct redis_search){.found = on_found, .arg = dial};
