@@ -121,6 +121,22 @@ def test_a_file_that_is_deleted_denies_nothing_and_may_come_back(start_guard, fi
     wait_taken(guard, 1200)
 
 
+def test_a_file_that_is_there_again_as_it_was_is_not_read_again(start_guard, tmp_path):
+    """Nor are keys forgotten that were told since."""
+    folder, away = tmp_path / "folder", tmp_path / "away"
+    folder.mkdir()
+    file = folder / "keys.txt"
+    file.write_text(keys())
+    guard = start_guard(from_file(file), database=None, hint_ttl="100ms")
+    guard.redis().set("item:2000", "written")
+    wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, guard.status)
+    os.rename(folder, away)
+    wait_refused(guard, "No such file")
+    os.rename(away, folder)
+    wait_until(lambda: guard.keyspace()["source_refused"] is None, PATIENCE, guard.keyspace)
+    assert is_possible(guard, "item:2000")
+
+
 def test_as_much_may_be_missing_as_the_setting_says(start_guard, file):
     guard = start_guard(from_file(file, max_shrink="100%", min_keys=0), database=None)
     replace(file, "")

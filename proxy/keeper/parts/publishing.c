@@ -201,9 +201,20 @@ void publishing_lacks(struct publishing *publishing, size_t keyspace, const char
     free(before);
 }
 
+static void lack_nothing(struct publishing *publishing, size_t keyspace)
+{
+    if (publishing->keyspaces[keyspace].reason == publishing->lacks[keyspace])
+        publishing->keyspaces[keyspace].reason = "";
+    free(publishing->lacks[keyspace]);
+    publishing->lacks[keyspace] = NULL;
+}
+
 void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const char *why)
 {
-    publishing_lacks(publishing, keyspace, why);
+    if (why)
+        publishing_lacks(publishing, keyspace, why);
+    else
+        lack_nothing(publishing, keyspace);
 }
 
 void publishing_give_set(struct publishing *publishing, size_t keyspace, struct key_set *set)
@@ -211,10 +222,7 @@ void publishing_give_set(struct publishing *publishing, size_t keyspace, struct 
     key_set_release(publishing->sets[keyspace]);
     publishing->sets[keyspace] = set;
     set->number = ++publishing->sets_given;
-    if (publishing->keyspaces[keyspace].reason == publishing->lacks[keyspace])
-        publishing->keyspaces[keyspace].reason = "";
-    free(publishing->lacks[keyspace]);
-    publishing->lacks[keyspace] = NULL;
+    lack_nothing(publishing, keyspace);
 }
 
 /* Of those that the configuration still has. */

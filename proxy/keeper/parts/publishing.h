@@ -61,7 +61,7 @@ void publishing_configure(struct publishing *publishing, struct shared_config *c
 void publishing_obstruct(struct publishing *publishing, enum obstacle obstacle, const char *why);
 void publishing_clear(struct publishing *publishing, enum obstacle obstacle);
 /* Of a keyspace with a source: its keys from the next view on, whose reference is taken over; and
- * why it has none, or not the newest. Until others are given. */
+ * why it has none, or not the newest, until others are given or that is over (NULL). */
 void publishing_give_set(struct publishing *publishing, size_t keyspace, struct key_set *set);
 void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const char *why);
 /* Until a generation has it. */

@@ -36,6 +36,7 @@ struct source_look {
     uint64_t keys;        /* that are in force */
     bool has_keys;
     struct key_set *set; /* what came of it; NULL: nothing new */
+    bool is_back;        /* as it was taken, after it could not be looked at */
     char refusal[TEXT_MAX];
 };
 
@@ -146,7 +147,8 @@ static void note_failure(struct source_look *look, int status)
     if (look->source.failed != status)
         refuse(look, "%s", status == -EINVAL ? "it is no regular file" : strerror(-status));
     look->source.failed = status;
-    look->source.done_for = 0;
+    if (!look->source.taken)
+        look->source.done_for = 0;
 }
 
 static void on_thread(uv_work_t *work)
@@ -165,8 +167,10 @@ static void on_thread(uv_work_t *work)
         note_failure(look, status);
         return;
     }
+    bool failed = source->failed;
     source->failed = 0;
     bool is_done = need_not_be_read(look) && key_file_is_same(&state, &source->done);
+    look->is_back = failed && is_done && source->taken;
     if (!is_done && has_settled(look, is_first, now))
         read_file(look);
 }
@@ -184,6 +188,10 @@ static void tell(struct source_look *look)
         log_warning("keyspace %s: %s%s", keyspace->name, why,
                     look->has_keys ? "; the keys before stay in force" : "; nothing is rejected");
         options->refused(options->arg, look->keyspace, why);
+    }
+    if (look->is_back) {
+        log_info("keyspace %s: %s is there again, as it was taken", keyspace->name, path);
+        options->refused(options->arg, look->keyspace, NULL);
     }
     if (look->set) {
         log_info("keyspace %s: %llu keys taken from %s", keyspace->name,

@@ -20,7 +20,8 @@ struct sources_options {
     uv_loop_t *loop;
     /* New keys for the keyspace: the reference is the callee's. */
     void (*taken)(void *arg, size_t keyspace, struct key_set *set);
-    /* What its file holds now is not believed. `why` lives until the call returns. */
+    /* What its file holds now is not believed. `why` lives until the call returns; NULL: it is what
+     * was taken, as it was before it could not be looked at. */
     void (*refused)(void *arg, size_t keyspace, const char *why);
     void *arg;
 };
