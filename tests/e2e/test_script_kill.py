@@ -105,7 +105,9 @@ def test_what_was_sent_with_it_is_answered_in_order(guard, cluster, wire):
     with running(guard, node, "EVAL", ENDLESS, 1, key):
         sent = [("SET", key_of(cluster, other), "1"), ("SCRIPT", "KILL"), ("SET", key, "2"), ("GET", key)]
         wire.send(b"".join(command(*words) for words in sent))
-        assert wire.read_replies(4) == b"+OK\r\n+OK\r\n+OK\r\n$1\r\n2\r\n"
+        said = wire.read_replies(4)
+        # Redis says OK when the script is about to end: what comes at once may still find it busy.
+        assert said == b"+OK\r\n+OK\r\n+OK\r\n$1\r\n2\r\n" or said.startswith(b"+OK\r\n+OK\r\n-BUSY")
 
 
 def test_of_a_node_that_does_not_answer_nobody_says_that_none_runs(guard, cluster, wire):
