@@ -102,12 +102,15 @@ def test_what_was_sent_with_it_is_answered_in_order(guard, cluster, wire):
     node, other = cluster.primaries[:2]
     key = key_of(cluster, node)
     assert wire.ask("SET", key, "0") == b"+OK\r\n"  # its connection is up: else it would hear of BUSY first
-    with running(guard, node, "EVAL", ENDLESS, 1, key):
-        sent = [("SET", key_of(cluster, other), "1"), ("SCRIPT", "KILL"), ("SET", key, "2"), ("GET", key)]
-        wire.send(b"".join(command(*words) for words in sent))
-        said = wire.read_replies(4)
+    sent = [("SET", key_of(cluster, other), "1"), ("SCRIPT", "KILL"), ("SET", key, "2"), ("GET", key)]
+    for _ in range(5):
+        with running(guard, node, "EVAL", ENDLESS, 1, key):
+            wire.send(b"".join(command(*words) for words in sent))
+            said = wire.read_replies(4)
         # Redis says OK when the script is about to end: what comes at once may still find it busy.
-        assert said == b"+OK\r\n+OK\r\n+OK\r\n$1\r\n2\r\n" or said.startswith(b"+OK\r\n+OK\r\n-BUSY")
+        if not said.startswith(b"+OK\r\n+OK\r\n-BUSY"):
+            break
+    assert said == b"+OK\r\n+OK\r\n+OK\r\n$1\r\n2\r\n"
 
 
 def test_of_a_node_that_does_not_answer_nobody_says_that_none_runs(guard, cluster, wire):
