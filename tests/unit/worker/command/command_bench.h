@@ -23,6 +23,9 @@
 #define GET_PASSED "*2\r\n$3\r\nGET\r\n$8\r\npassed:1\r\n"
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define SET_NEW "*3\r\n$3\r\nSET\r\n$8\r\nitem:new\r\n$1\r\nv\r\n"
+#define MULTI "*1\r\n$5\r\nMULTI\r\n"
+#define EXEC "*1\r\n$4\r\nEXEC\r\n"
+#define QUEUED "+QUEUED\r\n"
 #define NIL "$-1\r\n"
 
 struct bench {

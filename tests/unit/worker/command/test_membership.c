@@ -11,7 +11,6 @@
 /* Inline, as a person would type them; what is forwarded is not. */
 #define TRUE3 "#t\r\n"
 #define FALSE3 "#f\r\n"
-#define MULTI "*1\r\n$5\r\nMULTI\r\n"
 
 /* What the client types, and what it must get at once, without anything being asked. */
 static void must_answer(struct bench *bench, const char *line, const char *wanted)

@@ -10,10 +10,7 @@
 #include "command_bench.h"
 
 #define OK "+OK\r\n"
-#define MULTI "*1\r\n$5\r\nMULTI\r\n"
 #define GET_NEW "*2\r\n$3\r\nGET\r\n$8\r\nitem:new\r\n"
-#define EXEC "*1\r\n$4\r\nEXEC\r\n"
-#define QUEUED "+QUEUED\r\n"
 #define SUBSCRIBE "*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n$1\r\nb\r\n"
 #define SUBSCRIBED(name, count) "*3\r\n$9\r\nsubscribe\r\n$1\r\n" name "\r\n:" count "\r\n"
 #define UNSUBSCRIBED(name, count) "*3\r\n$11\r\nunsubscribe\r\n$1\r\n" name "\r\n:" count "\r\n"

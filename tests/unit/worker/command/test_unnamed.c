@@ -19,7 +19,6 @@
 #define HIDDEN INFO("*1\r\n+movablekeys\r\n", "0")
 #define WAITS INFO("*1\r\n+blocking\r\n", "1")
 #define UNKNOWN "*1\r\n*-1\r\n"
-#define MULTI "*1\r\n$5\r\nMULTI\r\n"
 #define OK "+OK\r\n"
 
 enum { HOME, OTHER }; /* nodes: the client's own, and the other one */

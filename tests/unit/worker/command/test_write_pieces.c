@@ -248,10 +248,6 @@ static void two_writes_in_pieces_do_not_take_the_same_room(void **state)
 
 /* ---- in a transaction ---- */
 
-#define MULTI "*1\r\n$5\r\nMULTI\r\n"
-#define EXEC "*1\r\n$4\r\nEXEC\r\n"
-#define QUEUED "+QUEUED\r\n"
-
 static struct upstream *begin_multi(struct client *client)
 {
     type(client, MULTI);
