@@ -72,14 +72,14 @@ bool write_tell_keeper(const struct lookup *lookup, bool done)
     bool deletes = lookup->deleted, makes = done && !deletes;
     bool takes_place = makes && write_wants_hint(serving, key, ALSO_HELD);
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
-    *write =
-        (struct write_request){.message = {.kind = MESSAGE_WRITE},
-                               .slot = slot,
-                               .done = done,
-                               .wants_hint = takes_place,
-                               .shares_hint = makes && guard_hint_is_new(&serving->overrides, key),
-                               .deletes = deletes,
-                               .key = key_copy(key, write->text)};
+    *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
+                                    .slot = slot,
+                                    .done = done,
+                                    .wants_hint = takes_place,
+                                    .shares_hint = makes && !takes_place &&
+                                                   guard_hint_is_new(&serving->overrides, key),
+                                    .deletes = deletes,
+                                    .key = key_copy(key, write->text)};
     if (takes_place)
         counter_add(&serving->keyspaces[lookup->keyspace].hints, 1);
     slot->waiting++;
