@@ -241,27 +241,26 @@ static void take_state(struct redis_cluster *cluster, const struct redisReply *r
     cluster->is_down = is_text && strstr(reply->str, "cluster_state:fail");
 }
 
-/* Before there is any map, one of a cluster that is down is better than none. */
-static bool may_be_cut_off(struct redis_cluster *cluster)
+/* All others may have said the same just now. */
+static void look_elsewhere(struct redis_cluster *cluster)
 {
-    static const char why[] = "says that its cluster is down";
     uint64_t now = uv_now(cluster->loop);
-    if (!cluster->is_down || !cluster->has_map)
-        return false;
     cluster->troubled_until = now + LASTING_MS;
     backoff_reset(&cluster->backoff);
     if (cluster->round_over && now - cluster->round_over < PULSE_MS)
         wait_for_pulse(cluster);
     else
-        lose(cluster, "", why);
-    return true;
+        lose(cluster, "", "says that its cluster is down");
 }
 
+/* Before there is any map, one of a cluster that is down is better than none. */
 static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
 {
     const char *why;
-    if (may_be_cut_off(cluster))
+    if (cluster->is_down && cluster->has_map) {
+        look_elsewhere(cluster);
         return;
+    }
     if (reply->type == REDIS_REPLY_ERROR) {
         lose(cluster, "refuses CLUSTER SLOTS: ", reply->str);
         return;
