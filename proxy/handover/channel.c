@@ -141,6 +141,11 @@ void channel_send(struct channel *channel, int kind, struct span bytes)
     channel->writes++;
 }
 
+size_t channel_unsent(const struct channel *channel)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&channel->pipe);
+}
+
 /* Once the loop has the handle, what has failed is closed like any other, and freed by the loop. */
 int channel_open(struct channel **out, uv_loop_t *loop, int fd, const struct channel_events *events,
                  void *arg)

@@ -8,6 +8,7 @@
  *      ◀────── HEARD, as each ALIVE was sent ──────────────────────────────────
  *      QUIET  ─────────── and not any more: it ends ─────────────────────────▶
  *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
+ *      DISMISSED ─────── instead of YOURS, to one that does not read ────────▶
  *
  * The end of the channel is the other's end, whatever the cause.
  */
@@ -36,7 +37,8 @@ enum {
     YOURS = 'y',
     ALIVE = 'l', /* and when it was said, by the predecessor's clock */
     HEARD = 'h',
-    QUIET = 'q'
+    QUIET = 'q',
+    DISMISSED = 'd' /* an older one waits on, for what does not come */
 };
 
 enum {
@@ -46,6 +48,9 @@ enum {
     SILENCE_MS = 3000,  /* without any, whoever has given way hangs */
     STALL_MS = 500      /* between two looks: it was this process that stood still */
 };
+
+/* Bytes that a successor does not read, beyond what there was for it at first. */
+static const size_t UNREAD_MAX = 64 << 20;
 
 /* ---- entries, as they are told ---- */
 
@@ -160,6 +165,17 @@ static void take_alive(struct succession *succession, struct span bytes)
     channel_send(succession->channel, HEARD, bytes);
 }
 
+/* It lacks what the predecessor is told from here on. The channel's end would be that one's end. */
+static void take_dismissal(struct succession *succession)
+{
+    log_error("process %d has given this one up, which has not read what it was told for a while; "
+              "this one ends, and may be started again",
+              (int)succession->other);
+    channel_close(succession->channel);
+    succession->channel = NULL;
+    succession->options.leave(succession->options.arg);
+}
+
 void succession_reached(struct succession *succession, uint64_t position)
 {
     if (succession->channel)
@@ -236,14 +252,32 @@ static void yield(struct succession *succession, bool stands)
 /* There is no time to have given way before. */
 void succession_end(struct succession *succession)
 {
-    if (succession->phase == SUCCESSION_SERVING && succession->channel)
+    if (succession->phase == SUCCESSION_SERVING && succession->channel && !succession->dismissed)
         yield(succession, false);
+}
+
+/* The channel stays open: nobody else may follow while it could, by its end, take itself for the
+ * only one. */
+static void dismiss(struct succession *succession)
+{
+    log_warning("process %d, which was to take over, does not read what it is told: it is not told "
+                "any more, and nobody takes over before it has ended",
+                (int)succession->other);
+    succession->dismissed = true;
+    if (succession->is_ready)
+        succession->options.stay(succession->options.arg);
+    succession->is_ready = false;
+    entries_remote_lost(succession->options.entries);
+    say(succession, DISMISSED);
 }
 
 static void go_on_serving(struct succession *succession)
 {
     if (succession->listening < 0)
         offer(succession);
+    if (succession->channel && !succession->dismissed &&
+        channel_unsent(succession->channel) > succession->unread_max)
+        dismiss(succession);
     if (succession->is_ready && succession->options.give_way(succession->options.arg))
         yield(succession, true);
 }
@@ -275,11 +309,13 @@ static void on_frame(void *arg, int kind, struct span bytes)
         take_position(succession, bytes);
     else if (kind == YOURS && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_yours(succession);
+    else if (kind == DISMISSED && succession->phase == SUCCESSION_WAITING && !succession->yours)
+        take_dismissal(succession);
     else if (kind == ALIVE)
         take_alive(succession, bytes);
     else if (kind == HEARD)
         take_heard(succession, bytes);
-    else if (kind == READY && succession->phase == SUCCESSION_SERVING) {
+    else if (kind == READY && succession->phase == SUCCESSION_SERVING && !succession->dismissed) {
         succession->is_ready = true;
         go_on_serving(succession);
     }
@@ -397,8 +433,10 @@ static void on_asked(uv_poll_t *poll, int status, int what)
     log_info("process %d was given the sockets, and takes over when it guards",
              (int)succession->other);
     succession->position = 0;
+    succession->dismissed = false;
     send_to_other(succession, false);
     overrides_each(&succession->options.entries->table, clock_ms(), send_entry, succession);
+    succession->unread_max = channel_unsent(succession->channel) + UNREAD_MAX;
 }
 
 /* A predecessor that ends has it for a moment longer. */

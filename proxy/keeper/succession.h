@@ -63,7 +63,7 @@ struct succession_options {
      * there is no successor any more, or it does not answer. */
     void (*limit)(void *arg, uint64_t position);
     void (*yield)(void *arg);
-    void (*leave)(void *arg);
+    void (*leave)(void *arg); /* so does a successor that is given up before it took over */
     /* Whether nothing is rejected here by what only a successor will be told of from here on. Asked
      * again until it is so; `stay` when it need not be. */
     bool (*give_way)(void *arg);
@@ -85,6 +85,8 @@ struct succession {
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
     bool is_ready;           /* the successor, it says */
+    bool dismissed;          /* the successor is told nothing any more, and does not take over */
+    size_t unread_max;       /* bytes; it is when it leaves more of them */
     bool stands;             /* the predecessor that has given way may reject meanwhile */
     uint64_t yours;          /* the successor was told so, or by the other's end: clock_ms(); 0:
                                 not yet */

@@ -101,6 +101,33 @@ def test_no_key_is_denied_that_was_pushed_to_the_successor(start_guard, stands_s
         assert_none_is_denied(wires, b":0\r\n")
 
 
+def test_one_that_hangs_before_it_guards_costs_no_memory_without_bound(start_guard, database):
+    """It has the sockets, and is told of each hint: what it does not read is kept for it, up to a bound."""
+    database.execute("CREATE TABLE items (id text PRIMARY KEY, payload text)")
+    guard = start_guard({"name": "items", "key": "item:{id}", "table": "items", "value": "payload"},
+                        max_hints=10_000_000)
+    before, guard.process = guard.process, None
+    with guard.wire() as wire, database.connect() as holder:
+        holder.cursor().execute("LOCK TABLE items")
+        guard.launch()
+        wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "one that waits")
+        with paused(guard.process.pid):
+            holder.rollback()
+            for n in range(250):
+                for m in range(10):
+                    wire.send(command("SET", f"item:{n * 10 + m}:" + "k" * 30000, "v"))
+                for _ in range(10):
+                    assert wire.read_reply() == b"+OK\r\n"
+            wait_until(lambda: "does not read" in guard.log(lines=2000), PATIENCE, "its being given up")
+        assert guard.process.wait(PATIENCE) == 0  # it takes nothing over, and ends
+        assert wire.ask("GET", "item:0:" + "k" * 30000) == b"$1\r\nv\r\n"
+    assert "serves from here on" not in guard.log(lines=2000)
+    guard.process = None
+    guard.launch()
+    wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "one that follows")
+    assert before.wait(PATIENCE) == 0
+
+
 def test_what_is_absent_is_rejected_while_the_successor_answers(start_guard, items):
     """Also longer than it may be without an answer."""
     guard = start_guard(items(), drain_timeout="1m")

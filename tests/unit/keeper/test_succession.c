@@ -196,6 +196,13 @@ static void say_at(struct bench *bench, char kind, uint64_t time)
     run(bench);
 }
 
+static void send_nothing(void *arg, struct key key, struct override entry)
+{
+    (void)arg;
+    (void)key;
+    (void)entry;
+}
+
 /* Whether such a frame was sent, since it was looked last; with this number, or with any for 0. */
 static bool was_said(struct bench *bench, char kind, uint64_t number)
 {
@@ -273,6 +280,56 @@ static void who_loses_the_next_one_before_stays(void **state)
     assert_int_equal(bench.yielded, 0);
     assert_int_equal(bench.stayed, 1);
     assert_true(bench.stands == UINT64_MAX);
+    bench_finish(&bench);
+}
+
+/* One that hangs before it guards: what it does not read would grow for as long as it does. */
+static void who_does_not_read_is_told_no_more_and_does_not_take_over(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init_predecessor(&bench);
+    bench.gives_way = true;
+    bench.succession.unread_max = 1 << 20;
+    bench.entries.remote = (struct entries_remote){send_nothing, NULL, false};
+    while (channel_unsent(bench.succession.channel) <= 1 << 20) {
+        assert_non_null(bench.entries.remote.send);
+        succession_reached(&bench.succession, 4711);
+        succession_go_on(&bench.succession);
+    }
+    succession_go_on(&bench.succession);
+    assert_null(bench.entries.remote.send);
+    size_t unsent = channel_unsent(bench.succession.channel);
+    succession_go_on(&bench.succession);
+    assert_int_equal(channel_unsent(bench.succession.channel), unsent);
+    say(&bench, 'r');
+    succession_end(&bench.succession);
+    bool said = false;
+    while (channel_unsent(bench.succession.channel) || !said)
+        said |= was_said(&bench, 'd', 0);
+    assert_int_equal(bench.yielded, 0);
+    close(bench.other);
+    run(&bench);
+    assert_null(bench.succession.channel);
+    bench_finish(&bench);
+}
+
+/* Else it would go on where another one serves by then. */
+static void who_is_dismissed_ends_and_lets_nobody_in(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.guards = bench.knows = true;
+    succession_go_on(&bench.succession);
+    say(&bench, 'd');
+    assert_int_equal(bench.left, 1);
+    close(bench.other);
+    run(&bench);
+    succession_go_on(&bench.succession);
+    assert_int_equal(bench.alone, 0);
+    assert_int_equal(bench.let_in, 0);
+    assert_true(succession_waits(&bench.succession));
     bench_finish(&bench);
 }
 
@@ -442,6 +499,8 @@ int main(void)
         cmocka_unit_test(who_gave_way_rejects_for_a_while_after_what_was_answered),
         cmocka_unit_test(who_gives_way_first_rejects_nothing_that_is_told_to_the_other),
         cmocka_unit_test(who_loses_the_next_one_before_stays),
+        cmocka_unit_test(who_does_not_read_is_told_no_more_and_does_not_take_over),
+        cmocka_unit_test(who_is_dismissed_ends_and_lets_nobody_in),
         cmocka_unit_test(who_ends_with_one_that_waits_rejects_nothing_more),
         cmocka_unit_test(who_took_over_waits_until_the_other_cannot_reject),
         cmocka_unit_test(the_other_is_answered_in_the_order_of_what_it_sent),
