@@ -26,7 +26,9 @@ enum {
      * headers. libmicrohttpd itself answers 414 or 431 past it. */
     CONNECTION_MEMORY = 96 * 1024,
     /* A body longer than this is not waited for: the refusal goes out, the connection ends. */
-    DRAIN_MAX = 1024 * 1024
+    DRAIN_MAX = 1024 * 1024,
+    CROWDED_MS = 1000 /* between two looks for whom to end: at its limit libmicrohttpd lets nobody
+                         in by whom it would be looked */
 };
 
 /* libmicrohttpd would decode in place and lose the length. */
@@ -135,6 +137,12 @@ static bool answer_early(struct http_call *call, const char *malformed, uint64_t
     return call->state == CALL_ANSWERED;
 }
 
+static enum MHD_Result send_answer(struct http_call *call)
+{
+    http_connection_answered(connection_of(call->connection));
+    return http_call_send(call);
+}
+
 /* Called once for each request, before its body. An answer before that was read ends the
  * connection. */
 static enum MHD_Result on_headers(struct http_call *call, const char *method, const char *version)
@@ -154,7 +162,7 @@ static enum MHD_Result on_headers(struct http_call *call, const char *method, co
         return MHD_YES;
     }
     http_connection_answered_early(connection_of(call->connection));
-    return http_call_send(call);
+    return send_answer(call);
 }
 
 /* While it is not wanted the socket's buffers hold the rest, and its sender. Libmicrohttpd may have
@@ -195,7 +203,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (!call) /* there was no memory for its target: the connection ends */
         return MHD_NO;
     if (call->state == CALL_ANSWERED)
-        return http_call_send(call);
+        return send_answer(call);
     if (!call->method)
         return on_headers(call, method, version);
     if (*upload_length > 0)
@@ -204,7 +212,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     http_call_move(call, CALL_HANDLING);
     http_dispatch(call);
     if (call->state == CALL_ANSWERED)
-        return http_call_send(call);
+        return send_answer(call);
     http_call_move(call, CALL_WAITING);
     MHD_suspend_connection(connection);
     return MHD_YES;
@@ -265,12 +273,26 @@ static void look_for_ends(struct http_server *server)
 
 static void on_timeout(uv_timer_t *timer);
 
+/* Until there is something to do without an event. */
+static void wait(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout;
+    uint64_t least = http_connections_make_room(&server->connections) ? UINT64_MAX : CROWDED_MS;
+
+    if (server->again)
+        least = 0;
+    else if (MHD_get_timeout(server->daemon, &timeout) == MHD_YES && timeout < least)
+        least = timeout;
+    if (least < UINT64_MAX)
+        uv_timer_start(&server->timer, on_timeout, least, 0);
+    else
+        uv_timer_stop(&server->timer);
+}
+
 /* A handler may close the server from within MHD_run(): that is done here, when it is off the
  * stack. */
 static void run(struct http_server *server)
 {
-    MHD_UNSIGNED_LONG_LONG timeout;
-
     server->running = true;
     server->again = false;
     MHD_run(server->daemon);
@@ -278,12 +300,8 @@ static void run(struct http_server *server)
     look_for_ends(server);
     if (server->closing)
         stop(server);
-    else if (server->again)
-        uv_timer_start(&server->timer, on_timeout, 0, 0);
-    else if (MHD_get_timeout(server->daemon, &timeout) == MHD_YES)
-        uv_timer_start(&server->timer, on_timeout, timeout, 0);
     else
-        uv_timer_stop(&server->timer);
+        wait(server);
 }
 
 static void on_timeout(uv_timer_t *timer)

@@ -26,13 +26,24 @@ static void stub_now(struct http_call *call, void *arg)
     http_answer_text(call, 200, "text/plain; charset=utf-8", span_of("now\n"));
 }
 
+static char x[8 << 20];
+
+static void answer_with(struct http_call *call, size_t length)
+{
+    memset(x, 'x', length);
+    http_answer_text(call, 200, "text/plain", (struct span){x, length});
+}
+
 static void stub_large(struct http_call *call, void *arg)
 {
-    static char text[50000];
-
     (void)arg;
-    memset(text, 'x', sizeof(text));
-    http_answer_text(call, 200, "text/plain", (struct span){text, sizeof(text)});
+    answer_with(call, 50000);
+}
+
+static void stub_vast(struct http_call *call, void *arg)
+{
+    (void)arg;
+    answer_with(call, sizeof(x));
 }
 
 static void stub_on_timer_closed(uv_handle_t *handle)
@@ -216,6 +227,7 @@ const struct http_route stub_routes[STUB_ROUTES] = {
     {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for", NULL},
     {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block", NULL},
     {"GET", "/large", stub_large, false, "a long text", NULL, NULL},
+    {"GET", "/vast", stub_vast, false, "more than a socket takes", NULL, NULL},
     {"PUT", "/take/*", stub_taken, false, "takes a body", NULL, &stub_upload},
     {0},
 };

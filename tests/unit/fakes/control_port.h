@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STUB_ROUTES = 14, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
+enum { STUB_ROUTES = 15, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
 
 struct stub {
     uv_thread_t thread;

@@ -7,6 +7,8 @@
 
 #include "raw_http.h"
 
+#include <poll.h>
+
 static void a_wrong_method_is_told_the_right_ones(void **state)
 {
     (void)state;
@@ -159,6 +161,36 @@ static void half_requests_keep_nobody_out(void **state)
     close(idle);
     for (int i = 0; i < HALF; i++)
         close(half[i]);
+}
+
+/* More of them than the server takes connections; each takes a byte now and then. */
+static void who_takes_no_answers_keeps_nobody_out(void **state)
+{
+    enum { DEAF = 300, SMALL = 4096 };
+    int deaf[DEAF], small = SMALL, most = 0;
+    time_t began;
+
+    (void)state;
+    for (; most < DEAF; most++) {
+        struct pollfd first = {.events = POLLIN};
+        deaf[most] = first.fd = dial();
+        setsockopt(first.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+        put(first.fd, "GET /vast HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        if (poll(&first, 1, 2000) == 0) { /* it is not let in */
+            most++;
+            break;
+        }
+    }
+    began = time(NULL);
+    for (int i = 0; i < 10; i++) {
+        char byte;
+        assert_int_equal(ask("GET /now", ""), 200);
+        for (int j = 0; j < most; j++)
+            (void)!recv(deaf[j], &byte, 1, MSG_DONTWAIT);
+    }
+    assert_true(time(NULL) - began < 25);
+    while (most)
+        close(deaf[--most]);
 }
 
 static void too_many_headers_are_431(void **state)
@@ -323,6 +355,7 @@ int main(void)
         PLAIN(a_long_key_works_and_a_longer_target_is_414),
         PLAIN(a_parameter_that_the_call_does_not_take_is_400),
         PLAIN(half_requests_keep_nobody_out),
+        PLAIN(who_takes_no_answers_keeps_nobody_out),
         PLAIN(too_many_headers_are_431),
         PLAIN(malformed_requests_are_400),
         PLAIN(a_zero_byte_never_cuts_a_key),
