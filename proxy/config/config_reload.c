@@ -237,10 +237,18 @@ static bool is_same_keyspace(const struct keyspace *one, const struct keyspace *
     return true;
 }
 
-bool config_has_keyspace(const struct config *config, const struct keyspace *keyspace)
+/* The one of this name, if it has the same rows under the same keys. */
+static const struct keyspace *find_kept(const struct config *config,
+                                        const struct keyspace *keyspace)
 {
     const struct keyspace *same = config_find_keyspace(config, span_of(keyspace->name));
-    return same && is_same_keyspace(same, keyspace) && config_same_values(same, keyspace);
+    return same && is_same_keyspace(same, keyspace) ? same : NULL;
+}
+
+bool config_has_keyspace(const struct config *config, const struct keyspace *keyspace)
+{
+    const struct keyspace *same = find_kept(config, keyspace);
+    return same && config_same_values(same, keyspace);
 }
 
 static struct keyspace *find_same(struct config *wanted, const struct keyspace *keyspace)
@@ -306,15 +314,24 @@ static int give_numbers(struct config *wanted, const struct config *running)
 
 /* ---- all of it ---- */
 
+/* A log says nothing of a query's rows, and its deletions need a filter that can remove. */
+static bool needs_weaker_sync(const struct keyspace *keyspace)
+{
+    return keyspace->query || !filter_can_remove(keyspace->filter);
+}
+
 /* The file was looked at with the `sync` that it has. Whether the one that stays can have its
- * keyspaces, too: a log says nothing of a query's rows, and its deletions need a filter that can
- * remove. */
+ * keyspaces, too: by none, the rows that a new one gets after its first generation would be denied
+ * for good. That may have been nobody's choice: without rows there is nothing to follow. */
 static bool can_be_followed(const struct config *running, const struct config *wanted)
 {
-    for (size_t i = 0; i < wanted->keyspace_count && running->sync == SYNC_REPLICATION; i++) {
+    bool stays_blind = running->sync == SYNC_NONE && wanted->sync != SYNC_NONE;
+    for (size_t i = 0; i < wanted->keyspace_count; i++) {
         const struct keyspace *keyspace = &wanted->keyspaces[i];
-        if (keyspace_has_rows(keyspace) &&
-            (keyspace->query || !filter_can_remove(keyspace->filter)))
+        if (!keyspace_has_rows(keyspace))
+            continue;
+        if (stays_blind ? !find_kept(running, keyspace)
+                        : running->sync == SYNC_REPLICATION && needs_weaker_sync(keyspace))
             return false;
     }
     return true;

@@ -58,6 +58,13 @@ static int follow(struct config *fresh, const struct config *running, struct rel
         problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
                      "this process was started without a database, and the file has a table now: "
                      "restart it");
+    else if (status == -EINVAL && running->sync == SYNC_NONE)
+        problems_add(
+            &reload->problems, PROBLEM_ERROR, fresh->file, NULL,
+            "it has a new table or query, whose new rows would be denied: this process runs "
+            "with sync: none until a restart, not %s; restart it, or have it hand over "
+            "without a gap (SIGUSR2)",
+            sync_mode_name(fresh->sync));
     else if (status == -EINVAL)
         problems_add(&reload->problems, PROBLEM_ERROR, fresh->file, NULL,
                      "it has a query, or a filter that cannot remove, for which sync: %s needs a "

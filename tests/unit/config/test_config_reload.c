@@ -234,7 +234,7 @@ static void nothing_is_published_by_what_stays(void **state)
         char *wanted = xasprintf("%s%s" PUBLISHED, plain, database);
         must_not_publish(running, wanted, "it takes a restart");
         free(running);
-        for (size_t i = 0; i < 2; i++) {
+        for (size_t i = 0; i < (has_items ? 2 : 1); i++) { /* none takes no new table */
             running =
                 xasprintf("%s%ssync: %s\nkeyspaces:\n%s", plain, database, syncs[i], keyspace);
             must_not_publish(running, wanted, "new rows");
@@ -265,6 +265,49 @@ static void what_only_another_sync_can_have_is_refused(void **state)
         config_destroy(running);
         free(text);
     }
+}
+
+/* With none, its new rows would be denied for good; which is in force, too, without any rows. */
+static void a_table_that_would_not_be_followed_is_refused(void **state)
+{
+    static const char *const before[] = {
+        "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n"
+        "  - {name: files, key: \"file:{id}\", source: \"file:/keys\", on_miss: pass}\n",
+        "cache: redis://c\ndatabase: postgresql://d/e\nsync: none\nkeyspaces:\n" OTHERS "}\n"};
+    static const char *const syncs[] = {"replication", "poll", "none"};
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct setting_changes changes = {0};
+        struct config *running = config_from_text(before[i % 2]);
+        char *text =
+            xasprintf("%s" ITEMS "}\nsync: %s\n",
+                      "cache: redis://c\ndatabase: postgresql://d/e\nkeyspaces:\n", syncs[i / 2]);
+        struct config *wanted = config_from_text(text);
+        assert_int_equal(config_follow(wanted, running, &changes), i / 2 == 2 ? 0 : -EINVAL);
+        setting_changes_finish(&changes);
+        config_destroy(wanted);
+        config_destroy(running);
+        free(text);
+    }
+}
+
+/* Whatever the file says. */
+static void a_table_that_is_there_stays_by_none(void **state)
+{
+    static const char head[] = "cache: redis://c\ndatabase: postgresql://d/e\n";
+    struct setting_changes changes = {0};
+    char *text = xasprintf("%ssync: none\nkeyspaces:\n" ITEMS "}\n", head);
+    struct config *running = config_from_text(text);
+    (void)state;
+    free(text);
+    text = xasprintf("%skeyspaces:\n" ITEMS ", ttl: 1m}\n", head);
+    struct config *wanted = config_from_text(text);
+    free(text);
+    assert_int_equal(config_follow(wanted, running, &changes), 0);
+    assert_int_equal(wanted->sync, SYNC_NONE);
+    setting_changes_finish(&changes);
+    config_destroy(wanted);
+    config_destroy(running);
 }
 
 /* Of several hosts the process keeps to the primary from its start on. */
@@ -711,6 +754,8 @@ int main(void)
         cmocka_unit_test(a_cache_that_stays_is_named_with_its_reason),
         cmocka_unit_test(nothing_is_published_by_what_stays),
         cmocka_unit_test(what_only_another_sync_can_have_is_refused),
+        cmocka_unit_test(a_table_that_would_not_be_followed_is_refused),
+        cmocka_unit_test(a_table_that_is_there_stays_by_none),
         cmocka_unit_test(several_hosts_in_the_place_of_one_need_a_restart),
         cmocka_unit_test(what_the_same_database_shows_otherwise_needs_a_restart),
         cmocka_unit_test(a_control_port_that_stays_open_to_others_keeps_its_token),
