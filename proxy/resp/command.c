@@ -153,6 +153,16 @@ bool command_ends_script(const struct command *command, const struct span *argum
            (strcmp(command->name, "SCRIPT") == 0 || strcmp(command->name, "FUNCTION") == 0);
 }
 
+bool command_words_errors(struct span name)
+{
+    static const char *const others[] = {"EVAL_RO", "EVALSHA_RO", "FCALL_RO"};
+    const struct command *command = command_find(name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(command->name, others[i]))
+            return true;
+    return command->proof == PROOF_SCRIPT || command_is_unnamed(command);
+}
+
 /* Only rows that depend on their arguments are FORWARD in the table: SCRIPT, FUNCTION, XREAD,
  * XREADGROUP. */
 bool command_is_stateful(const struct command *command, const struct span *arguments, size_t count)

@@ -129,6 +129,10 @@ bool command_is_stateful(const struct command *command, const struct span *argum
  * itself, on a shared connection, it would wait for it. */
 bool command_ends_script(const struct command *command, const struct span *arguments, size_t count);
 
+/* Whether an error in its reply may be a client's own words: those of a script, or of a module that
+ * nobody knows here. What Redis itself would mean by them is not meant then. */
+bool command_words_errors(struct span name);
+
 /* Its place in the table; command_table_rows for those that the table does not name. Less than
  * COMMAND_NUMBERS. */
 enum { COMMAND_NUMBERS = 400 };

@@ -1,4 +1,6 @@
 """A cache that is a Redis Cluster: the guard finds each key's node, and clients see one Redis."""
+import socket
+
 import pytest
 import redis
 
@@ -559,3 +561,30 @@ class TestSlotsThatMove:
             cluster.end_move(slot, giver, to)
             cluster.move(slot, giver)
         assert client.get("item:7") == b"new"
+
+
+def test_what_a_script_says_of_another_node_leads_nobody_there(guard, cluster):
+    """A client may have any error returned; the map is the nodes' own, and the password for them alone."""
+    names = on_each(cluster, 1)
+    with socket.create_server(("127.0.0.1", 0)) as stranger, guard.wire() as wire:
+        port = stranger.getsockname()[1]
+        stranger.setblocking(False)
+        for name in names:
+            for kind in "MOVED", "ASK":
+                script = f"return redis.error_reply('{kind} {slot_of(name)} 127.0.0.1:{port}')"
+                assert wire.ask("EVAL", script, "1", "foo").startswith(b"-TRYAGAIN")
+        for name in names * 20:
+            assert wire.ask("SET", name, "v") == b"+OK\r\n"
+            assert wire.ask("GET", name) == b"$1\r\nv\r\n"
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+def test_a_script_goes_on_to_the_node_that_has_its_key(guard, cluster):
+    """Its node says so, before the map knows of it."""
+    name = on_each(cluster, 1)[0]
+    with guard.wire() as wire:
+        assert wire.ask("SET", name, "v") == b"+OK\r\n"
+        giver = cluster.node_of(name)
+        cluster.move(slot_of(name), next(node for node in cluster.primaries if node is not giver))
+        assert wire.ask("EVAL", "return redis.call('GET', KEYS[1])", "1", name) == b"$1\r\nv\r\n"

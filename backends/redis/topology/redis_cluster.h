@@ -46,6 +46,9 @@ void redis_cluster_refresh(struct redis_cluster *cluster);
 /* The number of the node at that place, whether the map names it or not; or -ENOSPC. */
 int redis_cluster_number(struct redis_cluster *cluster, const struct redis_place *place);
 
+/* The same of one that has a slot by now; -ENOENT: there is no such. */
+int redis_cluster_owner_at(struct redis_cluster *cluster, const struct redis_place *place);
+
 /* The number of the node that a redirection names, or -ENOSPC. Of MOVED the map learns; *changed:
  * it has. */
 int redis_cluster_follow(struct redis_cluster *cluster, const struct redis_redirect *redirect,

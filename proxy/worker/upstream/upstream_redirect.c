@@ -7,6 +7,10 @@
  * same answer, and go on in the order of their replies; what has not been sent yet waits until
  * these are answered (pool.h's `changed`).
  *
+ * What runs a client's script may say so without meaning it. It goes where it says if that is a
+ * node of the map, and teaches the map nothing: else whoever may send a script could lead all
+ * others, and the cache's password, to a server of his own.
+ *
  * A connection that one client owns mostly has a state that leads nowhere else: there it is an
  * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`).
  */
@@ -14,7 +18,10 @@
 
 #include "redis/protocol/redis_role.h"
 #include "redis/topology/redis_cluster.h"
+#include "resp/command.h"
 #include "worker/upstream/pool.h"
+
+#include <stdlib.h>
 
 enum { MOST_HOPS = 8 }; /* further on there is no end to it: nodes contradict each other */
 
@@ -46,33 +53,58 @@ static const struct span moved = {
 static const struct span unclear = {
     "-CLUSTERDOWN a node says that another has the key, and not where that is\r\n", 74};
 
+/* The first word of a command as it was sent: "*2\r\n$3\r\nGET\r\n". */
+static struct span name_of(struct span bytes)
+{
+    const char *length = memchr(bytes.at, '$', bytes.length), *end = bytes.at + bytes.length;
+    const char *line = length ? memchr(length, '\n', (size_t)(end - length)) : NULL;
+    size_t size = line ? strtoul(length + 1, NULL, 10) : 0;
+    bool is_there = line && size <= (size_t)(end - line - 1);
+    return is_there ? (struct span){line + 1, size} : (struct span){"", 0};
+}
+
+/* The number of the node that has it, from here on for all where that is certain; negative: there
+ * is none. */
+static int learn(struct upstream *upstream, const struct redis_redirect *redirect, bool is_certain)
+{
+    struct redis_cluster *cluster = upstream->route->cluster;
+    bool changed;
+    if (!is_certain) {
+        redis_cluster_refresh(cluster);
+        return redis_cluster_owner_at(cluster, &redirect->place);
+    }
+    int node = redis_cluster_follow(cluster, redirect, &changed);
+    if (changed)
+        pool_tell_changed(upstream->route->pool);
+    return node;
+}
+
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
                        struct span *reply, struct span bytes, unsigned hops)
 {
     struct redis_cluster *cluster = upstream->route->cluster;
     struct redis_redirect redirect;
-    bool changed;
     if (reply->length < 3)
         return false;
     if (cluster && redis_is_cluster_down(reply->at + 1, reply->length - 3))
         redis_cluster_refresh(cluster);
     if (!redis_redirect_is_meant(reply->at + 1, reply->length - 3))
         return false;
+    bool is_certain = !command_words_errors(name_of(bytes));
     if (!redis_redirect_read(&redirect, reply->at + 1, reply->length - 3, &upstream->node)) {
-        if (cluster)
+        if (cluster && is_certain)
             redis_cluster_refresh(cluster); /* which may tell where that is */
-        *reply = unclear;
+        if (is_certain)
+            *reply = unclear;
         return false;
     }
     if (!cluster) { /* all is about to end */
         reply_slot_cache_failure(request->slot, request->index, lost_text);
         return true;
     }
-    int node = redis_cluster_follow(cluster, &redirect, &changed);
-    if (changed)
-        pool_tell_changed(upstream->route->pool);
-    bool is_lost = node < 0 || hops >= MOST_HOPS;
-    struct upstream *to = is_lost ? NULL : destination(upstream, request, node);
+    int node = learn(upstream, &redirect, is_certain);
+    bool is_lost = (is_certain && node < 0) || hops >= MOST_HOPS;
+    struct upstream *to = is_lost || node < 0 ? NULL : destination(upstream, request, node);
     if (!is_lost && !to) {
         *reply = moved;
         return false;

@@ -65,6 +65,11 @@ int redis_cluster_number(struct redis_cluster *cluster, const struct redis_place
     return redis_map_number(&cluster->map, place);
 }
 
+int redis_cluster_owner_at(struct redis_cluster *cluster, const struct redis_place *place)
+{
+    return redis_map_owns(&cluster->map, place) ? redis_map_number(&cluster->map, place) : -ENOENT;
+}
+
 int redis_cluster_follow(struct redis_cluster *cluster, const struct redis_redirect *redirect,
                          bool *changed)
 {

@@ -217,6 +217,24 @@ static struct upstream *begin_at_node(void)
     return upstream;
 }
 
+#define GET "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+#define EVAL "*3\r\n$4\r\neval\r\n$1\r\ns\r\n$1\r\n0\r\n"
+
+/* One that only begins like it is the script's. */
+static void an_error_that_a_script_has_worded_is_its_client_s(void **state)
+{
+    struct upstream_options options = {.node = &here};
+    (void)state;
+    snprintf(here.host, sizeof here.host, "127.0.0.1");
+    here.port = fake.shared->config->cache.address.port;
+    struct upstream *upstream = begin(&options);
+    come_up();
+    ask_in(upstream, 1, &plain, EVAL);
+    must_arrive(EVAL);
+    say(cache, "-MOVED by me\r\n");
+    must_come("1:-MOVED by me|");
+}
+
 /* It may have given its slots away, and so be nobody's to vouch for: of that alone its word counts.
  */
 static void a_doubted_node_only_tells_who_else_has_the_key(void **state)
@@ -227,8 +245,8 @@ static void a_doubted_node_only_tells_who_else_has_the_key(void **state)
     look_up(upstream, 1);
     ask_as(upstream, 2, &of_row);
     ask(upstream, 3);
-    look_up(upstream, 4);
-    must_arrive("1\r\n2\r\n3\r\n4\r\n");
+    ask_in(upstream, 4, &plain, GET);
+    must_arrive("1\r\n2\r\n3\r\n" GET);
     say(cache, ":10\r\n$-1\r\n:30\r\n-MOVED 1 127.0.0.1:1\r\n");
     /* that is followed; but where to, nobody knows here */
     must_come("1" DOUBTED "2" DOUBTED
@@ -297,6 +315,7 @@ int main(void)
         UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
         UPSTREAM_TEST(what_was_gathered_before_and_is_not_written_fails),
         UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
+        UPSTREAM_TEST(an_error_that_a_script_has_worded_is_its_client_s),
         UPSTREAM_TEST(a_doubted_node_only_tells_who_else_has_the_key),
         UPSTREAM_TEST(what_was_asked_of_it_in_doubt_stays_doubted),
         UPSTREAM_TEST(no_part_of_its_large_replies_is_passed_on),

@@ -177,14 +177,20 @@ static inline void greet_it(void)
 }
 
 /* Request number `index`, whose bytes are its number. */
+static inline void ask_in(struct upstream *upstream, unsigned index,
+                          const struct reply_slot_kind *kind, const char *bytes)
+{
+    struct reply_slot *slot = reply_slot_open(&replies, kind);
+    upstream_send(upstream, slot, index, span_of(bytes));
+    reply_slot_answered(slot);
+}
+
 static inline void ask_as(struct upstream *upstream, unsigned index,
                           const struct reply_slot_kind *kind)
 {
     char bytes[20];
-    struct reply_slot *slot = reply_slot_open(&replies, kind);
     snprintf(bytes, sizeof bytes, "%u\r\n", index);
-    upstream_send(upstream, slot, index, span_of(bytes));
-    reply_slot_answered(slot);
+    ask_in(upstream, index, kind, bytes);
 }
 
 static inline void ask(struct upstream *upstream, unsigned index)
@@ -199,6 +205,7 @@ static inline int open_serving(void **state)
     signal(SIGPIPE, SIG_IGN);
     listener = listen_somewhere(&port, SOCK_NONBLOCK);
     assert_int_equal(listen(listener, 10), 0);
+    commands_prepare();
     fake_serving_init(&fake, port, "cache_timeout: 200ms\n", NULL, NULL);
     serving = fake.serving;
     task = (struct turn_task){.run = no_task, .phase = TURN_WRITE};
