@@ -62,33 +62,42 @@ enum command_proof write_proof(const struct command *command, const struct span 
     return command->proof;
 }
 
-/* Said before anything of a script ran. One that ends in the middle says where ("script: ..."); but
- * it may also return an error of one of its commands, as Redis said that: what a script's commands
- * are refused with is not among these. */
+/* Said before anything of a script ran, by Redis or Valkey: a script of its own may choose the same
+ * code, but not by chance the words behind it. One that ends in the middle says where ("script:
+ * ..."); but it may also return an error of one of its commands, as Redis said that: what a
+ * script's commands are refused with once it has written is not among these. */
 static bool never_ran(struct span error)
 {
-    static const char *const codes[] = {"-NOPERM ",
-                                        "-NOAUTH ",
-                                        "-NOSCRIPT ",
-                                        "-READONLY ",
-                                        "-OOM ",
-                                        "-MISCONF ",
-                                        "-NOREPLICAS ",
-                                        "-LOADING ",
-                                        "-BUSY ",
-                                        "-MASTERDOWN ",
-                                        "-CLUSTERDOWN ",
-                                        "-CROSSSLOT ",
-                                        "-MOVED ",
-                                        "-ASK ",
+    static const char *const words[] = {"-NOPERM this user has no permissions",
+                                        "-NOPERM User ",
+                                        "-NOPERM No permissions to access",
+                                        "-NOAUTH Authentication required",
+                                        "-NOAUTH HELLO must be called",
+                                        "-NOSCRIPT No matching script",
+                                        "-READONLY You can't write against a read only",
+                                        "-READONLY Can not run script",
+                                        "-OOM command not allowed",
+                                        "-OOM allow-oom flag is not set",
+                                        "-MISCONF Redis is configured",
+                                        "-MISCONF Valkey is configured",
+                                        "-MISCONF Errors writing to the AOF",
+                                        "-NOREPLICAS Not enough good replicas",
+                                        "-LOADING Redis is loading",
+                                        "-LOADING Valkey is loading",
+                                        "-BUSY Redis is busy",
+                                        "-BUSY Valkey is busy",
+                                        "-MASTERDOWN Link with MASTER",
+                                        "-CLUSTERDOWN The cluster is down",
+                                        "-CLUSTERDOWN Hash slot",
+                                        "-CROSSSLOT Keys in request",
                                         "-ERR Number of keys ",
                                         "-ERR Error compiling script",
                                         "-ERR Function not found",
                                         "-ERR unknown command '"};
     if (memmem(error.at, error.length, " script:", 8))
         return false;
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (error.length >= strlen(codes[i]) && !memcmp(error.at, codes[i], strlen(codes[i])))
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (span_starts(error, words[i]))
             return true;
     return false;
 }

@@ -103,6 +103,13 @@ static void a_script_that_failed_may_have_written_before(void **state)
     assert_true(is_done("EVAL s 1 k", "-ERR boom script: abc, on @user_script:1.\r\n"));
     assert_true(is_done("EVAL s 1 k", "-NOPERM no permission script: abc, on @user_script:1.\r\n"));
     assert_true(is_done("EVAL s 1 k", "$-1\r\n"));
+    /* which it has worded itself */
+    assert_true(is_done("EVAL s 1 k", "-BUSY try later\r\n"));
+    assert_true(is_done("EVAL s 1 k", "-NOPERM not yours\r\n"));
+    assert_true(is_done("EVAL s 1 k", "-LOADING mine\r\n"));
+    assert_true(is_done("EVAL s 1 k", "-MOVED 1 elsewhere\r\n"));
+    assert_false(is_done("EVAL s 1 k", "-BUSY Redis is busy running a script. You can only\r\n"));
+    assert_false(is_done("EVAL s 1 k", "-NOPERM User a has no permissions to run the 'eval'\r\n"));
     assert_true(is_done("FCALL f 1 k", "-OWN my error\r\n"));
     /* an error of one of its commands, which it has returned */
     assert_true(is_done("EVAL s 1 k", "-ERR value is not an integer or out of range\r\n"));
