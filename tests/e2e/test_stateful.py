@@ -572,6 +572,13 @@ def test_a_lost_connection_ends_the_client_whose_state_it_held(guard, cache):
         wait_until(lambda: free.ask("PING") == b"+PONG\r\n", PATIENCE, "the shared connection")
 
 
+def test_a_script_that_words_a_replica_s_refusal_ends_no_client(guard):
+    with guard.wire() as wire:
+        assert wire.ask("WATCH", "plain") == b"+OK\r\n"
+        assert wire.ask("EVAL", "return redis.error_reply('READONLY custom')", "0") == b"-READONLY custom\r\n"
+        assert wire.ask("PING") == b"+PONG\r\n"
+
+
 def test_without_a_cache_transactions_fail(guard, cache):
     cache.stop()
     with guard.wire() as wire:

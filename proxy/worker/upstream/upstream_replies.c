@@ -192,7 +192,14 @@ static void take_own(struct upstream *upstream, unsigned asked, struct span repl
 }
 
 /* A script may give such an error, too: of a shared connection the server is asked. A client's own
- * has a state that the question could disturb, and would be of no use. */
+ * has a state that the question could disturb, and would be of no use: there Redis' own words must
+ * stand behind the code. */
+static bool is_suspicious(const struct upstream *upstream, struct span reply)
+{
+    return greeting_is_readonly(reply) &&
+           (!upstream_is_own(upstream) || span_starts(reply, "-READONLY You can't write against"));
+}
+
 static void suspect(struct upstream *upstream)
 {
     if (upstream->state != UP || upstream->tenure == TENURE_FINISHED)
@@ -268,7 +275,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     if (reply.length >= upstream->weighed)
         upstream_weigh_whole(upstream, reply.length);
     struct in_flight request = in_flight_pop(&upstream->in_flight);
-    bool is_readonly = greeting_is_readonly(reply);
+    bool suspicious = is_suspicious(upstream, reply);
     if (upstream->options.node) {
         reply = said_by_node(upstream, request, reply, whole);
         if (!reply.at)
@@ -280,7 +287,7 @@ static void deliver(struct upstream *upstream, struct span reply)
         take_own(upstream, request.index, reply);
     else
         greeted(upstream, request.index, reply);
-    if (is_readonly)
+    if (suspicious)
         suspect(upstream);
 }
 
