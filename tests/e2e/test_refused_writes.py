@@ -205,3 +205,14 @@ def test_a_share_is_weighed_and_not_only_counted(start_guard, items):
     assert client.set("item:9002", "v"), "there is room for small ones"
     assert other.set("item:9003", "v")
     assert guard.keyspace()["state"] == "guarding"
+
+
+def test_a_key_that_is_written_behind_fills_again_and_again_takes_one_place(start_guard, items):
+    """What has a hint already needs no other; and what EXEC was granted for it, it gives back."""
+    guard = start_guard(items(), max_hints=100, hint_ttl="1h", workers=1)
+    with guard.wire() as wire:
+        for _ in range(200):
+            wire.send(command("MULTI") + command("SET", "item:777", "v") + command("FLUSHDB") + command("EXEC"))
+            assert [wire.read_reply() for _ in range(3)] == [b"+OK\r\n", b"+QUEUED\r\n", b"+QUEUED\r\n"]
+            assert wire.read_reply() == b"*2\r\n+OK\r\n+OK\r\n"
+        assert wire.ask("SET", "item:778", "v") == b"+OK\r\n"

@@ -89,11 +89,15 @@ static void execute_behind_fills(struct client *client, const struct request *re
     struct buffer all = queued_writes_take(client);
     struct span rest = buffer_span(&all);
     struct queued_write write;
+    size_t places = 0; /* that were not needed */
     while (queued_writes_next(&rest, &write)) {
         const struct lookup lookup = {
             .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
-        write_tell_keeper(&lookup, true);
+        if (!write_tell_keeper(&lookup, true) && write.granted)
+            places += override_places(write.key.text.length);
     }
+    if (places)
+        hints_give_back(client, places);
     buffer_finish(&all);
 }
 
