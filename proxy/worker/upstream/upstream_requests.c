@@ -390,6 +390,8 @@ static void flush(struct turn_task *task)
             reply_slot_cache_failure(request.slot, request.index, why);
     }
     in_flight_finish(&failed);
+    buffer_clear(&upstream->unsent);
+    buffer_trim(&upstream->unsent, UPSTREAM_KEEP_BYTES);
     if (upstream->tenure == TENURE_LOST) {
         upstream_set_tenure(upstream, TENURE_TOLD);
         upstream->options.owner->lost(upstream->options.client, upstream);
