@@ -588,3 +588,15 @@ def test_a_script_goes_on_to_the_node_that_has_its_key(guard, cluster):
         giver = cluster.node_of(name)
         cluster.move(slot_of(name), next(node for node in cluster.primaries if node is not giver))
         assert wire.ask("EVAL", "return redis.call('GET', KEYS[1])", "1", name) == b"$1\r\nv\r\n"
+
+
+def test_the_last_value_wins_in_a_large_write_while_its_slot_moves(guard, cluster):
+    name = on_each(cluster, 1)[0]
+    words = [word for n in range(3000) for word in (name if n % 400 == 350 else f"plain:{n}", str(n))]
+    for _ in range(20):
+        giver = cluster.node_of(name)
+        with guard.wire() as wire:
+            wire.send(command("MSET", *words))
+            cluster.move(slot_of(name), next(node for node in cluster.primaries if node is not giver))
+            assert wire.read_reply() == b"+OK\r\n"
+            assert wire.ask("GET", name) == b"$4\r\n2750\r\n"

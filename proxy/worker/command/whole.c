@@ -148,6 +148,8 @@ struct pieces {
     struct piecemeal piecemeal;
     struct request request;
     size_t step, left; /* words of a part, and in all */
+    uint64_t map;      /* digest of the one by which the last were asked */
+    bool waits;        /* for all of them: it is another by now */
     const char *at, *end;
     struct span name;
     char bytes[]; /* the name, and behind it the words that are left, as they were sent */
@@ -178,6 +180,16 @@ static void ask_some(struct client *client, struct pieces *pieces)
     }
 }
 
+/* A key may be named twice, and what is under way for it is sent on from where it was: that would
+ * come there behind what is asked for it by the map of now. */
+static bool has_moved(struct pieces *pieces, const struct client *client)
+{
+    const struct redis_map *map = pool_map(client_pool(client));
+    uint64_t before = pieces->map;
+    pieces->map = map ? map->digest : 0;
+    return pieces->map != before;
+}
+
 /* Nothing is asked for a client that has gone. Parts may have been answered at once: then none may
  * be left that would let it go on. */
 static bool go_on(struct piecemeal *piecemeal)
@@ -187,6 +199,11 @@ static bool go_on(struct piecemeal *piecemeal)
     if (slot->replies) {
         struct client *client = client_of(slot->replies);
         const struct whole whole = {client, slot, client->replies.muted};
+        pieces->waits |= has_moved(pieces, client);
+        piecemeal->is_paused = pieces->waits && slot->waiting > 1; /* for parts, not this one */
+        if (piecemeal->is_paused)
+            return true;
+        pieces->waits = false;
         reply_slot_drop_parts(slot);
         take_over(&whole);
         slot->serving->permission = permission_begin(slot->serving->view);
