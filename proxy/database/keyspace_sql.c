@@ -148,13 +148,14 @@ static void put_row_condition(struct buffer *out, const struct keyspace *keyspac
     put_ways_condition(out, keyspace, 1);
 }
 
-/* All rows that have a key: a row without a whole one cannot be asked for. */
+/* All rows that have a key: a row without a whole one cannot be asked for. A composite one has a
+ * text also where one of its fields is NULL, and then it is, for SQL, not NOT NULL. */
 static void put_rows_condition(struct buffer *out, const struct keyspace *keyspace)
 {
     for (size_t i = 0; i < keyspace->key.columns; i++) {
         put(out, i ? " AND " : " WHERE ");
         identifier_put(out, keyspace->key.column[i]);
-        put(out, " IS NOT NULL");
+        put(out, " IS DISTINCT FROM NULL");
     }
     put_where(out, keyspace);
 }
@@ -261,7 +262,7 @@ char *keyspace_sql_confirm(const struct keyspace *keyspace, size_t ways)
     return buffer_string(&out);
 }
 
-/* SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) */
+/* SELECT "id" FROM "public"."items" WHERE "id" IS DISTINCT FROM NULL AND (where) */
 static void put_keys_of_rows(struct buffer *out, const struct keyspace *keyspace)
 {
     put(out, "SELECT ");
@@ -271,7 +272,7 @@ static void put_keys_of_rows(struct buffer *out, const struct keyspace *keyspace
     put_rows_condition(out, keyspace);
 }
 
-/*   SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where) LIMIT 1 */
+/*   SELECT "id" FROM "public"."items" WHERE "id" IS DISTINCT FROM NULL AND (where) LIMIT 1 */
 char *keyspace_sql_sample(const struct keyspace *keyspace, unsigned most)
 {
     struct buffer out = {0};
@@ -313,7 +314,7 @@ char *keyspace_sql_accepts(const struct keyspace *keyspace)
     return buffer_string(&out);
 }
 
-/*   SELECT count(*) FROM "public"."items" WHERE "id" IS NOT NULL AND (where)
+/*   SELECT count(*) FROM "public"."items" WHERE "id" IS DISTINCT FROM NULL AND (where)
  *
  * The same rows as keyspace_sql_copy(), so that a filter made for that count has room for all of
  * them.
@@ -349,7 +350,8 @@ char *keyspace_sql_twice(const struct keyspace *keyspace)
     return buffer_string(&out);
 }
 
-/*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS NOT NULL AND (where)) TO STDOUT */
+/*   COPY (SELECT "id" FROM "public"."items" WHERE "id" IS DISTINCT FROM NULL AND (where)) TO STDOUT
+ */
 char *keyspace_sql_copy(const struct keyspace *keyspace)
 {
     return keyspace_sql_copy_pages(keyspace, 0, PAGES_END);

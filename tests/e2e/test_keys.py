@@ -193,6 +193,18 @@ def test_a_row_without_a_whole_key_is_no_row(start_guard, database):
     assert guard.keyspace("things")["rows"] == 1
 
 
+def test_a_composite_value_with_an_empty_field_is_a_key(start_guard, database):
+    """For SQL it is not NOT NULL. A start refuses such a column, but it may become one later."""
+    database.execute("""
+        CREATE TYPE pair AS (a int, b int);
+        CREATE TABLE points (at text UNIQUE, name text);
+        INSERT INTO points VALUES ('(1,2)', 'both'), ('(1,)', 'one'), ('(,)', 'none'), (NULL, 'x')""")
+    guard = start_guard({"name": "points", "key": "point:{at}", "table": "points", "value": "name"})
+    database.execute("ALTER TABLE points ALTER at TYPE pair USING at::pair")
+    guard.rebuild()
+    assert [guard.redis().execute_command("BF.EXISTS", "points", at) for at in ("(1,2)", "(1,)", "(,)")] == [1, 1, 1]
+
+
 def test_keys_that_look_alike_in_a_filter_are_counted_each(start_guard, database, items):
     """Without a log they share one entry of it."""
     database.execute("INSERT INTO items SELECT n, 'more' FROM generate_series(1001, 2900) n")

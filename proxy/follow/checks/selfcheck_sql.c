@@ -83,7 +83,7 @@ static void put_condition(struct buffer *out, const struct keyspace *keyspace)
 {
     for (size_t i = 0; i < keyspace->key.columns; i++) {
         char *column = identifier_quote(keyspace->key.column[i]);
-        buffer_printf(out, "%s%s IS NOT NULL", i ? " AND " : "", column);
+        buffer_printf(out, "%s%s IS DISTINCT FROM NULL", i ? " AND " : "", column);
         free(column);
     }
     if (keyspace->where)

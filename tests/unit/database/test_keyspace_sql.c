@@ -84,10 +84,11 @@ static void a_plain_keyspace_gives_plain_statements(void **state)
               "SELECT \"payload\" AS v, \"id\" AS k1 FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.remove, "DELETE FROM \"public\".\"items\" WHERE \"id\" = $1");
     assert_string_equal(k.sql.accepts, "SELECT coalesce((NULL::\"public\".\"items\").\"id\", $1)");
-    assert_string_equal(k.sql.count,
-                        "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS NOT NULL");
+    assert_string_equal(
+        k.sql.count,
+        "SELECT count(*) FROM \"public\".\"items\" WHERE \"id\" IS DISTINCT FROM NULL");
     assert_string_equal(k.sql.copy, "COPY (SELECT \"id\" FROM \"public\".\"items\" WHERE \"id\" "
-                                    "IS NOT NULL) TO STDOUT");
+                                    "IS DISTINCT FROM NULL) TO STDOUT");
     finish(&k);
 }
 
@@ -104,12 +105,14 @@ static void composite_keys_and_where_stand_in_every_statement(void **state)
                                        "coalesce((NULL::\"orders\").\"number\", $2)");
     assert_string_equal(k.sql.remove, "DELETE FROM \"orders\" WHERE \"customer\" = $1 AND "
                                       "\"number\" = $2 AND (a = 1 OR b = 2 -- both\n)");
-    assert_string_equal(k.sql.count,
-                        "SELECT count(*) FROM \"orders\" WHERE \"customer\" IS NOT NULL AND "
-                        "\"number\" IS NOT NULL AND (a = 1 OR b = 2 -- both\n)");
-    assert_string_equal(k.sql.copy, "COPY (SELECT \"customer\", \"number\" FROM \"orders\" WHERE "
-                                    "\"customer\" IS NOT NULL AND \"number\" IS NOT NULL AND (a = "
-                                    "1 OR b = 2 -- both\n)) TO STDOUT");
+    assert_string_equal(
+        k.sql.count, "SELECT count(*) FROM \"orders\" WHERE \"customer\" IS DISTINCT FROM NULL AND "
+                     "\"number\" IS DISTINCT FROM NULL AND (a = 1 OR b = 2 -- both\n)");
+    assert_string_equal(
+        k.sql.copy,
+        "COPY (SELECT \"customer\", \"number\" FROM \"orders\" WHERE "
+        "\"customer\" IS DISTINCT FROM NULL AND \"number\" IS DISTINCT FROM NULL AND (a = "
+        "1 OR b = 2 -- both\n)) TO STDOUT");
     finish(&k);
 }
 
@@ -195,7 +198,7 @@ static void a_query_stands_in_parentheses_under_a_name(void **state)
               " AS \"query\" WHERE \"id\" = $1 AND (id > 5 -- few\n)");
     assert_string_equal(k.sql.copy,
                         "COPY (SELECT \"id\" FROM (SELECT '%s' AS id -- all\n) AS \"query\" WHERE "
-                        "\"id\" IS NOT NULL AND (id > 5 -- few\n)) TO STDOUT");
+                        "\"id\" IS DISTINCT FROM NULL AND (id > 5 -- few\n)) TO STDOUT");
     must_be(keyspace_sql_rows(&k.keyspace), "(SELECT '%s' AS id -- all\n) AS \"query\"");
     finish(&k);
 }
@@ -209,7 +212,8 @@ static void to_find_a_row_is_to_ask_for_its_key_alone(void **state)
             "SELECT NULL, \"id\", \"nr\" FROM \"t\" WHERE \"id\" = $1 "
             "AND \"nr\" = $2 AND (a -- b\n)");
     must_be(keyspace_sql_sample(&k.keyspace, 1),
-            "SELECT \"id\", \"nr\" FROM \"t\" WHERE \"id\" IS NOT NULL AND \"nr\" IS NOT NULL AND "
+            "SELECT \"id\", \"nr\" FROM \"t\" WHERE \"id\" IS DISTINCT FROM NULL AND \"nr\" IS "
+            "DISTINCT FROM NULL AND "
             "(a -- b\n) LIMIT 1");
     finish(&k);
 }
@@ -227,15 +231,18 @@ static void shares_of_pages_meet_and_the_last_has_no_end(void **state)
     (void)state;
     struct made k =
         made(&(struct names){"item:{id}", "items", "payload", "a OR b -- c", NULL, NULL});
-    must_be(keyspace_sql_copy_pages(&k.keyspace, 0, 64),
-            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
-            " AND ctid < '(64,0)') TO STDOUT");
-    must_be(keyspace_sql_copy_pages(&k.keyspace, 64, 128),
-            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
-            " AND ctid >= '(64,0)' AND ctid < '(128,0)') TO STDOUT");
-    must_be(keyspace_sql_copy_pages(&k.keyspace, 128, PAGES_END),
-            "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS NOT NULL AND (a OR b -- c\n)"
-            " AND ctid >= '(128,0)') TO STDOUT");
+    must_be(
+        keyspace_sql_copy_pages(&k.keyspace, 0, 64),
+        "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS DISTINCT FROM NULL AND (a OR b -- c\n)"
+        " AND ctid < '(64,0)') TO STDOUT");
+    must_be(
+        keyspace_sql_copy_pages(&k.keyspace, 64, 128),
+        "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS DISTINCT FROM NULL AND (a OR b -- c\n)"
+        " AND ctid >= '(64,0)' AND ctid < '(128,0)') TO STDOUT");
+    must_be(
+        keyspace_sql_copy_pages(&k.keyspace, 128, PAGES_END),
+        "COPY (SELECT \"id\" FROM \"items\" WHERE \"id\" IS DISTINCT FROM NULL AND (a OR b -- c\n)"
+        " AND ctid >= '(128,0)') TO STDOUT");
     must_be(keyspace_sql_copy_pages(&k.keyspace, 0, PAGES_END), k.sql.copy);
     finish(&k);
 }
