@@ -195,7 +195,8 @@ def test_keys_that_are_written_or_admitted_are_known_until_the_next_file(start_g
     behind = file.with_name("behind.txt")  # which is looked at behind the first
     behind.write_text("other:1\n")
     guard.configure({"cache": cache.url, "hint_ttl": "100ms", "keyspaces": [
-        from_file(file, settle="500ms"), from_file(behind, name="others", key="other:{id}")]})
+        from_file(file, settle="500ms", filter="bloom", false_positive_rate=1e-6),
+        from_file(behind, name="others", key="other:{id}")]})
     assert guard.control("POST", "/v1/reload").ok
     wait_until(lambda: "keyspace others: 1 keys taken" in guard.log(), PATIENCE, guard.log)
     assert all(is_possible(guard, f"item:{n}") for n in (2000, 2001, 2002))

@@ -18,10 +18,8 @@ struct source {
     uint64_t since;             /* clock_ms(): from then on it was seen so */
     struct key_file_state done; /* what was taken or refused last */
     uint64_t done_for;          /* the wish that it was read for (sources.wanted); 0: none */
-    bool taken;                 /* it was, with a filter of this kind and rate */
-    enum filter_kind kind;
-    double false_positive_rate;
-    int failed; /* a negative errno that was told of: it could not be looked at */
+    bool taken;                 /* it was */
+    int failed;                 /* a negative errno that was told of: it could not be looked at */
 };
 
 /* One look at one file; the thread has it until on_looked(). */
@@ -95,22 +93,16 @@ bool source_has_enough(const struct keyspace *keyspace, uint64_t keys, const str
 
 static void take(struct source_look *look, struct filter *filter, struct filter_seed seed)
 {
-    const struct keyspace *keyspace = keyspace_of(look);
     look->set = key_set_create(filter, seed);
     look->source.taken = true;
-    look->source.kind = keyspace->filter;
-    look->source.false_positive_rate = keyspace->false_positive_rate;
 }
 
-/* To read it again would forget the keys that were told since, which are in the filter alone. */
+/* To read it again would forget the keys that were told since, which are in the filter alone: also
+ * for a filter of another kind or rate, which the next file gets. */
 static bool need_not_be_read(const struct source_look *look)
 {
     const struct source *source = &look->source;
-    const struct keyspace *keyspace = keyspace_of(look);
-    bool is_same = source->kind == keyspace->filter &&
-                   source->false_positive_rate == keyspace->false_positive_rate;
-    return source->taken && is_same ? source->done_for >= look->all_wanted
-                                    : source->done_for == look->wanted;
+    return source->taken ? source->done_for >= look->all_wanted : source->done_for == look->wanted;
 }
 
 static void read_file(struct source_look *look)
