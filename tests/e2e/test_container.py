@@ -4,12 +4,14 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
 
 import servers
+from certificates import Certificates
 from servers import NESTGUARD, PATIENCE, ROOT, run_nestguard
 
 yaml = pytest.importorskip("yaml")
@@ -144,6 +146,44 @@ class Contained(servers.Nestguard):
                 serve -c /etc/nestguard/nestguard.yaml""", "-", str(self.root)]
 
 
+class First(servers.Nestguard):
+    """Process 1 of processes of its own."""
+
+    def command(self):
+        return ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", *super().command()]
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0,
+                    reason="process 1 needs rights that are not here")
+def test_the_first_process_of_a_container_has_no_successor(database, cache, items):
+    """With it, all others end."""
+    guard = First({"cache": cache.url, "database": database.url, "keyspaces": [items()]}).start()
+    try:
+        [first] = guard.children()
+        os.kill(first, signal.SIGUSR2)
+        wait_until(lambda: "process 1 of a container" in guard.log(), PATIENCE, guard.log)
+        assert guard.redis().get("item:1") == b"payload 1"
+        os.kill(first, signal.SIGTERM)
+        guard.process.wait(PATIENCE)
+    finally:
+        guard.remove()
+
+
+class TlsRedis(servers.Redis):
+    def __init__(self, certificate, key):
+        super().__init__()
+        self.words = ["--tls-port", str(self.port), "--tls-cert-file", certificate, "--tls-key-file", key,
+                      "--tls-ca-cert-file", certificate, "--tls-auth-clients", "no"]
+
+    def command(self):
+        words = super().command()
+        words[words.index("--port") + 1] = "0"
+        return words + self.words
+
+    def client(self, **options):
+        return super().client(ssl=True, ssl_cert_reqs=None, **options)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
 class TestContainer:
     @pytest.fixture(scope="class")
@@ -158,6 +198,28 @@ class TestContainer:
     def test_it_holds_no_shell(self, root):
         assert sorted(path.name for path in (root / "usr/bin").iterdir()) == ["nestguard", "nestguard-ctl"]
         assert not (root / "bin").exists()
+
+    def test_it_trusts_the_authorities_that_it_holds(self, root, tmp_path):
+        certificates = Certificates(tmp_path)
+        trusted = root / "etc/ssl/certs/ca-certificates.crt"
+        before = trusted.read_bytes()
+        (root / "tmp/keys").write_text("item:1\n")
+        server = TlsRedis(*certificates.make("redis")).start()
+        try:
+            (root / "tmp/nestguard.yaml").write_text(json.dumps({
+                "cache": f"rediss://127.0.0.1:{server.port}", "listen": "127.0.0.1:1", "keyspaces": [
+                    {"name": "items", "key": "item:{id}", "source": "file:/tmp/keys", "on_miss": "pass"}]}))
+            check = ["chroot", "--userspec=65532:65532", root, "/usr/bin/nestguard", "check", "-c",
+                     "/tmp/nestguard.yaml"]
+            said = subprocess.run(check, check=False, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+            assert "trusts nobody" in said.stdout + said.stderr
+            trusted.write_bytes(before + pathlib.Path(certificates.file("ca.crt")).read_bytes())
+            said = subprocess.run(check, check=False, capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+            assert "0 errors" in said.stdout + said.stderr, said
+        finally:
+            trusted.write_bytes(before)
+            server.stop()
+            server.remove()
 
     @pytest.mark.skipif(subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0,
                         reason="mounts of its own need a root that is one, which a chroot's is not")
