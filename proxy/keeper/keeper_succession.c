@@ -141,6 +141,12 @@ static char **environment_of_successor(void)
     return list;
 }
 
+/* The kernel ends all processes of a container with its first one: so that has no successor. */
+static bool is_first_of_container(void)
+{
+    return getpid() == 1;
+}
+
 /* As this one was started, from the path that its program had: an upgraded one is there by now. */
 static void on_upgrade_signal(uv_signal_t *signal, int number)
 {
@@ -149,6 +155,11 @@ static void on_upgrade_signal(uv_signal_t *signal, int number)
     (void)number;
     if (keeper->draining || keeper->successor || succession_waits(&keeper->succession))
         return;
+    if (is_first_of_container()) {
+        log_error("SIGUSR2: this is process 1 of a container, with whose end a successor in it "
+                  "would end, too: start another container instead");
+        return;
+    }
     for (int fd = 0; fd < 3; fd++)
         same[fd] = (uv_stdio_container_t){.flags = UV_INHERIT_FD, .data.fd = fd};
     keeper->successor = xcalloc(1, sizeof *keeper->successor);
@@ -191,6 +202,7 @@ void keeper_open_succession(struct keeper *keeper)
                     &(struct succession_options){.loop = &keeper->loop,
                                                  .file = options->file,
                                                  .predecessor = options->predecessor,
+                                                 .is_last = is_first_of_container(),
                                                  .sockets = sockets,
                                                  .socket_count = count,
                                                  .entries = &keeper->entries,

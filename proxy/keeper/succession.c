@@ -458,6 +458,8 @@ static void tell_nameless(struct succession *succession, int status)
  * predecessor may still have it. */
 static void offer(struct succession *succession)
 {
+    if (succession->options.is_last)
+        return;
     int fd = handover_listen(succession->options.file);
     if (fd < 0) {
         tell_nameless(succession, fd);

@@ -49,6 +49,7 @@ struct succession_options {
     uv_loop_t *loop;
     const char *file;   /* of the configuration; outlives it */
     int predecessor;    /* the channel to it, taken over; -1: there is none */
+    bool is_last;       /* nobody may follow */
     const int *sockets; /* that a successor gets; stay open until it is told yours; copied */
     unsigned socket_count;
     struct entries *entries;

@@ -121,7 +121,7 @@ class Server:
         """To the process alone: a server's own children hear of it from the server."""
         self.process.send_signal(number)
 
-    def _children(self):
+    def children(self):
         """Each has a session of its own in PostgreSQL, and is paused or killed by itself."""
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         try:
@@ -132,10 +132,10 @@ class Server:
     def pause(self):
         """Nothing of the server answers until resume()."""
         self.signal(signal.SIGSTOP)  # first, and it gets no new children
-        signal_each(self._children(), signal.SIGSTOP)
+        signal_each(self.children(), signal.SIGSTOP)
 
     def resume(self):
-        signal_each(self._children(), signal.SIGCONT)
+        signal_each(self.children(), signal.SIGCONT)
         self.signal(signal.SIGCONT)
 
     def is_running(self):
@@ -166,7 +166,7 @@ class Server:
         if self.process is None:
             return
         self.signal(signal.SIGSTOP)
-        children = self._children()
+        children = self.children()
         self.signal(signal.SIGKILL)
         signal_each(children, signal.SIGKILL)
         self.process.wait()
