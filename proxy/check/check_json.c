@@ -8,7 +8,7 @@
 /* "" is told as null, too: a program has one thing to ask for, not two. */
 static json_t *text_json(const char *text)
 {
-    return text && *text ? json_bytes(text, strlen(text)) : json_null();
+    return json_text(text && *text ? text : NULL);
 }
 
 /* Other remedies are settings of the file, commands of the cache, words to somebody else. */

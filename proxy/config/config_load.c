@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "config/config_file.h"
 #include "config/config_source.h"
 #include "config/file_limits.h"
@@ -92,8 +93,7 @@ static struct shown shown(const char *value)
     size_t length = strlen(value), room = sizeof out.text - 4;
     bool cut = length > room;
     if (cut)
-        for (length = room; length > 0 && ((unsigned char)value[length] & 0xc0) == 0x80;)
-            length--; /* not within a character */
+        length = utf8_cut(value, room);
     snprintf(out.text, sizeof out.text, "%.*s%s", (int)length, value, cut ? "..." : "");
     for (char *c = out.text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)

@@ -41,16 +41,11 @@ static json_t *keyspaces_json(const struct traffic *traffic, const struct config
     return keyspaces;
 }
 
-static json_t *text_json(const char *text)
-{
-    return json_bytes(text, strlen(text));
-}
-
 static json_t *party_json(const struct heavy_entry *entry)
 {
     const struct party *party = entry->item;
-    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "address", text_json(party->address), "name",
-                     text_json(party->name), "user", text_json(party->user), "count",
+    return json_pack("{s:o, s:o, s:o, s:I, s:I}", "address", json_text(party->address), "name",
+                     json_text(party->name), "user", json_text(party->user), "count",
                      (json_int_t)entry->count, "error", (json_int_t)entry->error);
 }
 

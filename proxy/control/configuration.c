@@ -10,11 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-static json_t *text_json(const char *text)
-{
-    return json_bytes(text, strlen(text));
-}
-
 /* ---- what became of a reload ---- */
 
 static json_t *changes_json(const struct setting_changes *changes)
@@ -23,10 +18,10 @@ static json_t *changes_json(const struct setting_changes *changes)
     for (size_t i = 0; i < changes->count; i++) {
         const struct setting_change *change = &changes->at[i];
         json_t *item = json_pack("{s:s, s:o, s:o, s:b}", "what", change->what, "before",
-                                 text_json(change->before), "after", text_json(change->after),
+                                 json_text(change->before), "after", json_text(change->after),
                                  "taken", change->taken);
         if (change->why)
-            json_object_set_new(item, "why", text_json(change->why));
+            json_object_set_new(item, "why", json_text(change->why));
         json_array_append_new(list, item);
     }
     return list;
@@ -50,8 +45,8 @@ static json_t *problems_json(const struct problems *problems)
         const struct problem *problem = &problems->at[i];
         json_array_append_new(
             list, json_pack("{s:s, s:o, s:o, s:o}", "level", levels[problem->level], "place",
-                            text_json(problem->place), "text", text_json(problem->text), "remedy",
-                            problem->remedy ? text_json(problem->remedy) : json_null()));
+                            json_text(problem->place), "text", json_text(problem->text), "remedy",
+                            json_text(problem->remedy)));
     }
     return list;
 }
@@ -97,7 +92,7 @@ json_t *configuration_reload_json(const struct reload *reload, const struct conf
                              restart_json(changes), "keyspaces", keyspaces_json(changes, now),
                              "problems", problems_json(&reload->problems));
     if (reload->refused)
-        json_object_set_new(body, "error", json_string(reload_refusal(reload)));
+        json_object_set_new(body, "error", json_text(reload_refusal(reload)));
     return body;
 }
 

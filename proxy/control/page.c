@@ -84,8 +84,7 @@ static bool query_after(struct http_call *call, uint64_t *after)
 static json_t *line_json(const struct log_entry *line)
 {
     return json_pack("{s:I, s:s, s:s, s:o}", "number", (json_int_t)line->number, "time", line->time,
-                     "level", log_level_name(line->level), "message",
-                     json_bytes(line->text, strlen(line->text)));
+                     "level", log_level_name(line->level), "message", json_text(line->text));
 }
 
 void page_get_log(struct http_call *call, void *keeper)

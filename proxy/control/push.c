@@ -91,11 +91,11 @@ static void answer(void *arg, const struct push_result *result)
                           result->why);
     else
         http_answer_json(push->call, 200,
-                         json_pack("{s:o, s:I, s:I, s:I, s:I}", "keyspace",
-                                   json_bytes(push->name, strlen(push->name)), "lines",
-                                   (json_int_t)result->lines, "keys", (json_int_t)result->keys,
-                                   "duplicates", (json_int_t)(result->lines - result->keys),
-                                   "generation", (json_int_t)result->generation));
+                         json_pack("{s:o, s:I, s:I, s:I, s:I}", "keyspace", json_text(push->name),
+                                   "lines", (json_int_t)result->lines, "keys",
+                                   (json_int_t)result->keys, "duplicates",
+                                   (json_int_t)(result->lines - result->keys), "generation",
+                                   (json_int_t)result->generation));
     destroy(push);
 }
 

@@ -34,6 +34,12 @@ json_t *status_states(const struct report *report)
     return states;
 }
 
+/* Parts keep "" where there is none. */
+static json_t *text_or_null(const char *text)
+{
+    return text[0] ? json_text(text) : json_null();
+}
+
 /* Null until a generation has one. */
 static json_t *filter_json(const struct keyspace_report *keyspace)
 {
@@ -73,8 +79,8 @@ static json_t *example_json(const struct keyspace_report *keyspace)
     const struct spelling *latest = keyspace->spelling;
     if (!keyspace->other_spellings)
         return json_null();
-    return json_pack("{s:o, s:o}", "asked", json_bytes(latest->asked, strlen(latest->asked)), "row",
-                     json_bytes(latest->own, strlen(latest->own)));
+    return json_pack("{s:o, s:o}", "asked", json_text(latest->asked), "row",
+                     json_text(latest->own));
 }
 
 /* The last self-check, of whichever generation; null before the first. */
@@ -92,27 +98,28 @@ static json_t *published_json(const struct published_report *published)
 {
     if (!published->key)
         return json_null();
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:I, s:s?}", "key",
-                     published->key, "state", published->state, "keys", (json_int_t)published->keys,
-                     "bits", (json_int_t)published->bits, "bits_set", (json_int_t)published->set,
-                     "functions", (int)published->functions, "layers", (int)published->layers,
-                     "generation", (json_int_t)published->generation, "deleted",
-                     (json_int_t)published->deleted, "lease_seconds",
+    return json_pack("{s:o, s:s, s:I, s:I, s:I, s:i, s:i, s:I, s:I, s:f, s:I, s:o}", "key",
+                     json_text(published->key), "state", published->state, "keys",
+                     (json_int_t)published->keys, "bits", (json_int_t)published->bits, "bits_set",
+                     (json_int_t)published->set, "functions", (int)published->functions, "layers",
+                     (int)published->layers, "generation", (json_int_t)published->generation,
+                     "deleted", (json_int_t)published->deleted, "lease_seconds",
                      (double)published->lease / 1000, "bytes", (json_int_t)published->bytes,
-                     "last_error", published->error[0] ? published->error : NULL);
+                     "last_error", text_or_null(published->error));
 }
 
 /* `rows` may be more than the filter's keys: those that share an entry count, too. */
 static json_t *keyspace_json(const struct report *report, const struct keyspace_report *keyspace)
 {
     const struct keyspace *config = keyspace->config;
-    json_t *json = json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s, s:s, s:f, s:b, s:o}", "name",
-                             config->name, "key", config->key.text, "table", config->table_text,
-                             "query", config->query, "source", config->source, "source_refused",
-                             config->source ? keyspace->refused : NULL, "state",
-                             keyspace_state_name(keyspace->state), "reason", keyspace->reason,
-                             "seconds_in_state", tally_seconds_since(keyspace->since), "enforce",
-                             config->enforce, "filter", filter_json(keyspace));
+    json_t *json =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:f, s:b, s:o}", "name", config->name,
+                  "key", json_text(config->key.text), "table", json_text(config->table_text),
+                  "query", json_text(config->query), "source", json_text(config->source),
+                  "source_refused", json_text(config->source ? keyspace->refused : NULL), "state",
+                  keyspace_state_name(keyspace->state), "reason", json_text(keyspace->reason),
+                  "seconds_in_state", tally_seconds_since(keyspace->since), "enforce",
+                  config->enforce, "filter", filter_json(keyspace));
     json_object_set_new(json, "rows",
                         keyspace->has_filter ? json_integer((json_int_t)keyspace->rows)
                                              : json_null());
@@ -180,37 +187,32 @@ static json_t *building_json(const struct build_report *build)
     const struct build_progress progress = build->progress;
     double rate = progress.seconds > 0 ? (double)progress.rows / progress.seconds : 0;
     uint64_t left = progress.rows_total > progress.rows ? progress.rows_total - progress.rows : 0;
-    return json_pack("{s:I, s:s, s:s?, s:I, s:I, s:f, s:f, s:o}", "number",
+    return json_pack("{s:I, s:s, s:o, s:I, s:I, s:f, s:f, s:o}", "number",
                      (json_int_t)build->newest, "phase", build_phase_text(progress.phase), "waits",
-                     progress.waits[0] ? progress.waits : NULL, "rows", (json_int_t)progress.rows,
-                     "rows_total", (json_int_t)progress.rows_total, "seconds", progress.seconds,
+                     text_or_null(progress.waits), "rows", (json_int_t)progress.rows, "rows_total",
+                     (json_int_t)progress.rows_total, "seconds", progress.seconds,
                      "rows_per_second", rate, "remaining_seconds",
                      rate > 0 ? json_real((double)left / rate) : json_null());
-}
-
-static json_t *text_or_null(const char *text)
-{
-    return text[0] ? json_string(text) : json_null();
 }
 
 /* down_seconds is null while it is up. */
 static json_t *node_json(const struct redis_node *node)
 {
-    return json_pack(
-        "{s:s, s:s, s:b, s:o, s:o}", "address", node->address, "role", redis_role_name(node->role),
-        "up", node->up, "why", node->why ? json_bytes(node->why, strlen(node->why)) : json_null(),
-        "down_seconds", node->up ? json_null() : json_real((double)node->down_ms / 1000));
+    return json_pack("{s:o, s:s, s:b, s:o, s:o}", "address", json_text(node->address), "role",
+                     redis_role_name(node->role), "up", node->up, "why", json_text(node->why),
+                     "down_seconds",
+                     node->up ? json_null() : json_real((double)node->down_ms / 1000));
 }
 
 /* Up is one that is read from. `lag_ms`: what it says is no older. */
 static json_t *replica_json(const struct replica_word *word)
 {
-    return json_pack(
-        "{s:s, s:s, s:b, s:o, s:o, s:o, s:o}", "address", word->address, "role", "replica", "up",
-        word->is_read, "why", word->why ? json_string(word->why) : json_null(), "lag_ms",
-        word->lag_ms == UINT64_MAX ? json_null() : json_integer((json_int_t)word->lag_ms),
-        "primary", text_or_null(word->primary), "down_seconds",
-        word->since ? json_real(tally_seconds_since(word->since)) : json_null());
+    return json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o}", "address", json_text(word->address),
+                     "role", "replica", "up", word->is_read, "why", json_text(word->why), "lag_ms",
+                     word->lag_ms == UINT64_MAX ? json_null()
+                                                : json_integer((json_int_t)word->lag_ms),
+                     "primary", text_or_null(word->primary), "down_seconds",
+                     word->since ? json_real(tally_seconds_since(word->since)) : json_null());
 }
 
 /* The server that is used, and the sentinels that are asked for it; and replicas. */
@@ -232,11 +234,10 @@ static json_t *backends_json(const struct report *report)
     return json_pack("{s:{s:b, s:o}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache",
                      "up", tally_cache_is_up(report), "nodes", nodes_json(report), "database",
                      "connections", (int)report->database_connections, "error",
-                     report->database_error ? json_string(report->database_error) : json_null(),
-                     "loads_in_flight", (int)report->loads, "load_budget",
-                     (int)report->config->load_budget, "load_window", (json_int_t)waits->window,
-                     "loads_queued", (json_int_t)waits->now, "loads_queued_bytes",
-                     (json_int_t)waits->bytes, "loads_waited",
+                     json_text(report->database_error), "loads_in_flight", (int)report->loads,
+                     "load_budget", (int)report->config->load_budget, "load_window",
+                     (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
+                     "loads_queued_bytes", (json_int_t)waits->bytes, "loads_waited",
                      (json_int_t)durations_count(&waits->turns), "load_wait_seconds",
                      durations_seconds(&waits->turns));
 }
@@ -267,9 +268,7 @@ json_t *status_json(const struct report *report)
     for (size_t i = 0; i < report->count; i++)
         json_array_append_new(keyspaces, keyspace_json(report, &report->keyspaces[i]));
     json_object_set_new(json, "keyspaces", keyspaces);
-    json_object_set_new(json, "reload_refused",
-                        report->refusal ? json_bytes(report->refusal, strlen(report->refusal))
-                                        : json_null());
+    json_object_set_new(json, "reload_refused", json_text(report->refusal));
     json_object_set_new(json, "stream", stream_json(report));
     json_object_set_new(json, "confirms_everything", json_boolean(report->confirms_everything));
     json_object_set_new(json, "clients", json_integer((json_int_t)report->clients));

@@ -85,7 +85,8 @@ void http_call_go_on(struct http_call *call);
 
 /* Answers, of which a call gets exactly one. The call may be gone when they return.
  *
- * JSON: steals `body`; a NULL body gives none (204). What jansson cannot write is a 500. */
+ * JSON: steals `body`. A status of 204 has none: NULL. Of any other NULL is what could not be made,
+ * which is a 500, as is what jansson cannot write. */
 void http_answer_json(struct http_call *call, unsigned status, json_t *body);
 /* {"error": "..."} */
 void http_answer_error(struct http_call *call, unsigned status, const char *format, ...)

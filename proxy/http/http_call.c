@@ -258,14 +258,15 @@ void http_answer_json(struct http_call *call, unsigned status, json_t *body)
     char *text, *grown;
     size_t length;
 
-    if (!body) {
+    if (!body && status == MHD_HTTP_NO_CONTENT) {
         answer(call, status, NULL,
                MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT));
         return;
     }
-    text = json_dumps(body, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+    text =
+        body ? json_dumps(body, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) : NULL;
     json_decref(body);
-    if (!text) { /* a number that JSON cannot say, or no memory */
+    if (!text) { /* a number or a text that JSON cannot say, or no memory */
         text = xstrdup("{\"error\": \"the answer could not be written as JSON\"}");
         status = 500;
     }
@@ -290,7 +291,7 @@ void http_answer_error(struct http_call *call, unsigned status, const char *form
         text = xstrdup("out of memory");
     va_end(arguments);
     body = json_object();
-    json_object_set_new(body, "error", json_bytes(text, strlen(text)));
+    json_object_set_new(body, "error", json_text(text));
     free(text);
     http_answer_json(call, status, body);
 }

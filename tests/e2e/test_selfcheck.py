@@ -163,6 +163,25 @@ class TestWithoutLog:
         assert "saw no row that was there" in guard.log(500)
         assert guard.redis().mget("item:501", "item:7") == [b"new", None]
 
+    def test_a_key_that_is_cut_within_a_character_is_told(self, gate, start_guard, database, sync):
+        """The table is another of its name by then, with a row whose key is too long to show."""
+        database.execute("""
+            CREATE TABLE texts (id text PRIMARY KEY, payload text);
+            CREATE TABLE others (LIKE texts INCLUDING ALL);
+            INSERT INTO texts VALUES ('short', 'first');
+            INSERT INTO others VALUES (repeat('ж', 150), 'second')""")
+        url = database.url.replace(f":{database.server.port}/", f":{gate.port}/")
+        gate.hold_requests(b"TABLESAMPLE")
+        guard = start_guard({"name": "texts", "key": "text:{id}", "table": "texts",
+                             "value": "payload"}, sync=sync, database=url, ready=False)
+        gate.wait_held()
+        database.execute("ALTER TABLE texts RENAME TO past; ALTER TABLE others RENAME TO texts")
+        gate.release_held()  # the next check is held, so that what this one found stands
+        wait_until(lambda: "ж" * 97 + "..." in str(guard.status()["last_build_error"]), PATIENCE,
+                   guard.status)
+        gate.release()
+        guard.wait_guarding()
+
     def test_a_row_that_it_lacks_ends_its_guarding(self, start_guard, database, named, sync):
         """At the check that comes after a minute: the row is as it was, and has another key."""
         guard = start_guard(named, sync=sync)

@@ -14,6 +14,7 @@
 #include "follow/checks/selfcheck.h"
 
 #include "base/memory.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -131,7 +132,7 @@ static void fail(struct selfcheck *check, struct key failed)
 {
     struct span key = failed.text;
     char shown[KEY_SHOWN_MAX + 1];
-    size_t length = key.length < KEY_SHOWN_MAX ? key.length : KEY_SHOWN_MAX;
+    size_t length = key.length > KEY_SHOWN_MAX ? utf8_cut(key.at, KEY_SHOWN_MAX) : key.length;
     for (size_t i = 0; i < length; i++)
         shown[i] = (unsigned char)key.at[i] < ' ' || key.at[i] == 0x7f ? '?' : key.at[i];
     shown[length] = '\0';

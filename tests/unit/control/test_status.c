@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 
+#include <string.h>
+
 static struct spelling spelling = {"item:042", "item:42"};
 static struct keyspace keyspaces[2] = {{.name = "items", .table_text = "items", .enforce = true},
                                        {.name = "orders", .table_text = "orders"}};
@@ -166,6 +168,40 @@ static void every_counter_stands_under_its_name(void **state)
     json_decref(status);
 }
 
+static void no_text_takes_the_account_away(void **state)
+{
+    static const char cut[] = "the row of \xd0\xb6\xd0";
+    static const char *const of_keyspace[] = {"reason", "source_refused", "source", "query",
+                                              "table"};
+    static char *const given = (char *)(uintptr_t)cut;
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct redis_node node = {.why = cut};
+    struct replica_word word = {.why = cut};
+    struct keyspace odd = {
+        .name = "odd", .key.text = given, .table_text = given, .query = given, .source = given};
+    (void)state;
+    strcpy(node.address, cut);
+    strcpy(word.address, cut);
+    strcpy(word.primary, cut);
+    reports[0].config = &odd;
+    reports[0].reason = reports[0].refused = cut;
+    reports[0].published = (struct published_report){.key = cut, .state = "empty", .error = cut};
+    report.build = (struct build_report){.error = cut, .at_work = true};
+    strcpy(report.build.progress.waits, cut);
+    report.cache = &node;
+    report.replicas = &word;
+    report.cache_nodes = report.replica_count = 1;
+    report.database_error = report.refusal = cut;
+    json_t *status = status_json(&report);
+    assert_non_null(status);
+    for (size_t i = 0; i < sizeof of_keyspace / sizeof *of_keyspace; i++)
+        assert_string_equal(
+            json_string_value(json_object_get(keyspace_at(status, 0), of_keyspace[i])),
+            "the row of \xd0\xb6\\xd0");
+    json_decref(status);
+}
+
 static void assert_line(struct buffer *text, const char *line)
 {
     buffer_append(text, "", 1);
@@ -211,6 +247,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_down_says_since_when),
         cmocka_unit_test(what_is_not_there_is_null),
         cmocka_unit_test(every_counter_stands_under_its_name),
+        cmocka_unit_test(no_text_takes_the_account_away),
         cmocka_unit_test(metrics_tell_the_same),
         cmocka_unit_test(a_position_is_told_as_the_server_writes_it),
     };

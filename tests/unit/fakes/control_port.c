@@ -205,7 +205,14 @@ static void stub_close(struct http_call *call, void *arg)
     stub->close = false;
     http_server_close(stub->server, stub_on_server_closed, stub);
     stub->server = NULL;
-    http_answer_json(call, 200, NULL);
+    http_answer_json(call, 204, NULL);
+}
+
+/* Of a text that is no UTF-8, which jansson makes nothing of. */
+static void stub_unspeakable(struct http_call *call, void *arg)
+{
+    (void)arg;
+    http_answer_json(call, 200, json_pack("{s:s}", "name", "\xff"));
 }
 
 static void stub_not_ready(struct http_call *call, void *arg)
@@ -226,6 +233,7 @@ const struct http_route stub_routes[STUB_ROUTES] = {
     {"GET", "/v1/keys/*", stub_get_key, false, "what arrived", "q", NULL},
     {"PUT", "/v1/keys/*", stub_put_key, false, "admits", "for", NULL},
     {"DELETE", "/v1/keys/*", stub_delete_key, false, "deletes", "row&block", NULL},
+    {"GET", "/unspeakable", stub_unspeakable, false, "no JSON", NULL, NULL},
     {"GET", "/large", stub_large, false, "a long text", NULL, NULL},
     {"GET", "/vast", stub_vast, false, "more than a socket takes", NULL, NULL},
     {"PUT", "/take/*", stub_taken, false, "takes a body", NULL, &stub_upload},

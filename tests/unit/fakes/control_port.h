@@ -1,8 +1,9 @@
 /* A control port on a loop of its own thread, for the tests of the server and of its client.
  *
  * Routes: /now answers at once, /later from a timer, /hold when the test says stub_release();
- * /v1/keys/KEY tells what arrived; /large is a long text; /take/WORD takes a body, and says how
- * long it was and the sum of its bytes: "slowly" with pauses, "not" at all.
+ * /v1/keys/KEY tells what arrived; /unspeakable has no JSON; /large is a long text; /take/WORD
+ * takes a body, and says how long it was and the sum of its bytes: "slowly" with pauses, "not" at
+ * all.
  */
 #ifndef NESTGUARD_FAKES_CONTROL_PORT_H
 #define NESTGUARD_FAKES_CONTROL_PORT_H
@@ -16,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { STUB_ROUTES = 15, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
+enum { STUB_ROUTES = 16, STUB_HELD_MAX = 256, STUB_LOG_MAX = 32, STUB_BODY_MAX = 1000 };
 
 struct stub {
     uv_thread_t thread;

@@ -79,6 +79,13 @@ static void an_answer_may_have_no_body(void **state)
     assert_null(strstr(reply.text, "Content-Type"));
 }
 
+static void what_json_cannot_say_is_no_empty_success(void **state)
+{
+    (void)state;
+    assert_int_equal(ask("GET /unspeakable", ""), 500);
+    assert_non_null(strstr(body(), "could not be written as JSON"));
+}
+
 static void the_index_and_an_unknown_path_list_the_calls(void **state)
 {
     static const char *const paths[] = {"GET /v1", "GET /v2/status", "POST /nowhere", "GET /now/"};
@@ -222,6 +229,7 @@ int main(void)
         UNIX(pipelined_calls_are_answered_in_their_order),
         PLAIN(head_is_get_without_a_body),
         PLAIN(an_answer_may_have_no_body),
+        PLAIN(what_json_cannot_say_is_no_empty_success),
         PLAIN(the_index_and_an_unknown_path_list_the_calls),
         PLAIN(keys_and_queries_hold_any_byte),
         PLAIN(a_client_that_leaves_does_not_end_its_call),
