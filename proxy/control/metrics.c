@@ -147,21 +147,24 @@ static void published_metrics(const struct report *report, struct buffer *out)
     }
 }
 
+/* Of keyspaces that it was about: not those of files, nor what has come since. */
 static void check_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->check.generation ? report->count : 0;
     exposition_family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "nestguard_self_check_rows{keyspace=\"%s\"} %llu\n",
-                      keyspace_name(report, i),
-                      (unsigned long long)report->keyspaces[i].check.rows);
+        if (report->keyspaces[i].check.outcome != SELFCHECK_NONE)
+            buffer_printf(out, "nestguard_self_check_rows{keyspace=\"%s\"} %llu\n",
+                          keyspace_name(report, i),
+                          (unsigned long long)report->keyspaces[i].check.rows);
     exposition_family(
         out, "self_check_good", "gauge",
         "0 if the last self-check failed or could not tell, 1 if nothing speaks against it");
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "nestguard_self_check_good{keyspace=\"%s\"} %d\n",
-                      keyspace_name(report, i),
-                      selfcheck_is_good(report->keyspaces[i].check.outcome));
+        if (report->keyspaces[i].check.outcome != SELFCHECK_NONE)
+            buffer_printf(out, "nestguard_self_check_good{keyspace=\"%s\"} %d\n",
+                          keyspace_name(report, i),
+                          selfcheck_is_good(report->keyspaces[i].check.outcome));
     exposition_family(out, "self_check_age_seconds", "gauge",
                       "Time since the last self-check ended");
     if (count)
@@ -188,8 +191,9 @@ static void stream_metrics(const struct report *report, struct buffer *out)
     gauge(out, "stream_lag_seconds", "Age of what the filter knows",
           tally_seconds_since(stream->known));
     gauge(out, "stream_position_bytes", "Position in the database's log", (double)stream->position);
-    gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
-          counts.transactions ? tally_commit_time(counts.last_commit_us) : 0);
+    if (counts.transactions)
+        gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
+              tally_commit_time(counts.last_commit_us));
     exposition_family(out, "stream_changes_total", "counter",
                       "Changes followed by this generation's stream");
     buffer_printf(out, "nestguard_stream_changes_total %llu\n", (unsigned long long)counts.changes);
@@ -285,8 +289,9 @@ static void guard_metrics(const struct report *report, struct buffer *out)
           (double)report->worker.max_bulk);
     gauge(out, "generation", "Number of the generation in force, 0 for none",
           (double)generation->number);
-    gauge(out, "generation_age_seconds", "Time since the generation in force was built",
-          generation->number ? (double)(time(NULL) - generation->built_at) : 0);
+    if (generation->number)
+        gauge(out, "generation_age_seconds", "Time since the generation in force was built",
+              (double)(time(NULL) - generation->built_at));
     gauge(out, "building", "1 while a generation is being built", report->build.at_work);
     gauge(out, "building_waits", "1 while that waits for others; status and log say for whom",
           report->build.at_work && report->build.progress.waits[0]);
@@ -320,8 +325,9 @@ static void guard_metrics(const struct report *report, struct buffer *out)
         exposition_value(out, report->replicas[i].address);
         buffer_printf(out, ",role=\"replica\"} %d\n", report->replicas[i].is_read);
     }
-    gauge(out, "database_connections", "Connections for loads that are up",
-          report->database_connections);
+    if (report->config->database)
+        gauge(out, "database_connections", "Connections for loads that are up",
+              report->database_connections);
     gauge(out, "uptime_seconds", "Time since the guard was started",
           tally_seconds_since(report->started));
 }

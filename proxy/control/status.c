@@ -83,10 +83,10 @@ static json_t *example_json(const struct keyspace_report *keyspace)
                      json_text(latest->own));
 }
 
-/* The last self-check, of whichever generation; null before the first. */
+/* The last self-check, of whichever generation; null before the first that it was of. */
 static json_t *check_json(const struct check_report *last, const struct selfcheck_account *found)
 {
-    if (!last->generation)
+    if (!last->generation || found->outcome == SELFCHECK_NONE)
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:f}", "outcome", checks_outcome_text(found->outcome),
                      "rows_seen", (json_int_t)found->rows, "generation",
@@ -226,20 +226,25 @@ static json_t *nodes_json(const struct report *report)
     return nodes;
 }
 
+/* Null where no keyspace has rows. */
+static json_t *connections_json(const struct report *report)
+{
+    return report->config->database ? json_integer(report->database_connections) : json_null();
+}
+
 /* `load_window` is what the database gets at once by now, `load_budget` the most that it may get;
  * what waits for that is `loads_queued`. */
 static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
-    return json_pack("{s:{s:b, s:o}, s:{s:i, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache",
-                     "up", tally_cache_is_up(report), "nodes", nodes_json(report), "database",
-                     "connections", (int)report->database_connections, "error",
-                     json_text(report->database_error), "loads_in_flight", (int)report->loads,
-                     "load_budget", (int)report->config->load_budget, "load_window",
-                     (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
-                     "loads_queued_bytes", (json_int_t)waits->bytes, "loads_waited",
-                     (json_int_t)durations_count(&waits->turns), "load_wait_seconds",
-                     durations_seconds(&waits->turns));
+    return json_pack(
+        "{s:{s:b, s:o}, s:{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
+        tally_cache_is_up(report), "nodes", nodes_json(report), "database", "connections",
+        connections_json(report), "error", json_text(report->database_error), "loads_in_flight",
+        (int)report->loads, "load_budget", (int)report->config->load_budget, "load_window",
+        (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now, "loads_queued_bytes",
+        (json_int_t)waits->bytes, "loads_waited", (json_int_t)durations_count(&waits->turns),
+        "load_wait_seconds", durations_seconds(&waits->turns));
 }
 
 /* Of clients: those in force, which may be less than was configured, for want of open files or

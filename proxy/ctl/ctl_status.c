@@ -268,6 +268,10 @@ static void print_cache(const json_t *cache, const struct ctl_paper *paper)
 static void print_database(const json_t *database, const struct ctl_paper *paper)
 {
     double connections = ctl_number(database, "connections");
+    if (json_is_null(json_object_get(database, "connections"))) {
+        fputs("database    none: no keyspace is of rows\n", paper->out);
+        return;
+    }
     fprintf(paper->out,
             "database    %.0f connection%s, %.0f of %.0f loads under way, %.0f waiting\n",
             connections, ctl_s(connections), ctl_number(database, "loads_in_flight"),

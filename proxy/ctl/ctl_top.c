@@ -90,10 +90,14 @@ static void print_loads(const json_t *status, const struct ctl_paper *paper)
     fputs("cache ", paper->out);
     ctl_print_text(paper, up ? CTL_GREEN : CTL_RED, up ? "up" : "down", 0);
     print_how_many_are_down(json_object_get(json_object_get(backends, "cache"), "nodes"), paper);
-    fprintf(paper->out, ", database %.0f connection%s, loads %.0f of %.0f under way, %.0f waiting",
-            ctl_number(database, "connections"), ctl_s(ctl_number(database, "connections")),
-            ctl_number(database, "loads_in_flight"), ctl_number(database, "load_budget"),
-            ctl_number(database, "loads_queued"));
+    if (json_is_null(json_object_get(database, "connections")))
+        fputs(", no database", paper->out);
+    else
+        fprintf(paper->out,
+                ", database %.0f connection%s, loads %.0f of %.0f under way, %.0f waiting",
+                ctl_number(database, "connections"), ctl_s(ctl_number(database, "connections")),
+                ctl_number(database, "loads_in_flight"), ctl_number(database, "load_budget"),
+                ctl_number(database, "loads_queued"));
     if (json_is_object(stream))
         fprintf(paper->out, ", %s behind", ctl_seconds(ctl_number(stream, "lag_seconds"), lag));
     fputc('\n', paper->out);

@@ -72,6 +72,25 @@ def test_keys_of_a_file_are_guarded(start_guard, cache, file, has_database):
     assert (explained["verdict"], explained["row"]) == ("absent", None)
 
 
+def test_what_it_has_no_use_for_is_not_said_to_fail(start_guard, file):
+    """No alert fires for a database that there is none of, nor for a check that is of rows."""
+    guard = start_guard(from_file(file), database=None)
+    assert guard.status()["backends"]["database"]["connections"] is None
+    assert not any(name.startswith(("nestguard_database_connections", "nestguard_self_check_good",
+                                    "nestguard_generation_age_seconds"))
+                   for name in guard.metrics()), guard.metrics()
+
+
+def test_beside_a_table_only_that_is_checked(start_guard, items, file):
+    file.write_text("listed:1\n")
+    listed = from_file(file, name="listed", key="listed:{id}")
+    guard = start_guard(items(), listed)
+    wait_until(lambda: guard.keyspace()["self_check"], PATIENCE, guard.status)
+    assert guard.keyspace("listed")["self_check"] is None
+    assert guard.counter("nestguard_self_check_good") == 1
+    assert 'nestguard_self_check_good{keyspace="listed"}' not in guard.metrics()
+
+
 def test_a_filter_file_is_guarded_by(start_guard, file, tmp_path):
     filter_file = tmp_path / "keys.filter"
     assert run_nestguard("filter", "build", file, filter_file, "--fpr", "1e-7")[0] == 0

@@ -14,7 +14,9 @@
 static struct spelling spelling = {"item:042", "item:42"};
 static struct keyspace keyspaces[2] = {{.name = "items", .table_text = "items", .enforce = true},
                                        {.name = "orders", .table_text = "orders"}};
-static struct config config = {.keyspace_count = 2, .keyspaces = keyspaces, .load_budget = 200};
+static char database[] = "postgresql://guard@db/shop";
+static struct config config = {
+    .keyspace_count = 2, .keyspaces = keyspaces, .load_budget = 200, .database = database};
 
 static struct report report_of_a_start(struct keyspace_report *reports)
 {
@@ -208,6 +210,68 @@ static void assert_line(struct buffer *text, const char *line)
     assert_non_null(strstr(buffer_span(text).at, line));
 }
 
+static void assert_no_line(const struct buffer *text, const char *name)
+{
+    if (strstr(buffer_span(text).at, name))
+        fail_msg("%s is in:\n%s", name, buffer_span(text).at);
+}
+
+static void what_is_not_known_is_no_figure(void **state)
+{
+    static const char *const unknown[] = {
+        "\nnestguard_generation_age_seconds ", "\nnestguard_stream_last_commit_timestamp_seconds ",
+        "\nnestguard_self_check_good{", "\nnestguard_self_check_rows{"};
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct buffer text = {0};
+    (void)state;
+    report.stream.is_followed = true;
+    status_metrics(&report, &text);
+    assert_line(&text, "\nnestguard_database_connections 0\n");
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_no_line(&text, unknown[i]);
+    buffer_finish(&text);
+}
+
+/* Of a table beside a file: the check is of the one alone. */
+static void a_keyspace_that_was_never_checked_fails_no_check(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct buffer text = {0};
+    (void)state;
+    guard(&report);
+    report.check = (struct check_report){.generation = 7, .time = clock_ms()};
+    reports[0].check = (struct selfcheck_account){SELFCHECK_PASSED, 3};
+    status_metrics(&report, &text);
+    assert_line(&text, "\nnestguard_self_check_good{keyspace=\"items\"} 1\n");
+    assert_no_line(&text, "nestguard_self_check_good{keyspace=\"orders\"}");
+    assert_no_line(&text, "nestguard_self_check_rows{keyspace=\"orders\"}");
+    buffer_finish(&text);
+    json_t *status = status_json(&report);
+    assert_true(json_is_object(json_object_get(keyspace_at(status, 0), "self_check")));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 1), "self_check")));
+    json_decref(status);
+}
+
+static void without_a_database_none_is_down(void **state)
+{
+    struct config sources_alone = {.keyspace_count = 2, .keyspaces = keyspaces};
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct buffer text = {0};
+    (void)state;
+    report.config = &sources_alone;
+    status_metrics(&report, &text);
+    assert_line(&text, "\nnestguard_cache_up 0\n");
+    assert_no_line(&text, "nestguard_database_connections 0");
+    buffer_finish(&text);
+    json_t *status = status_json(&report);
+    const json_t *loads = json_object_get(json_object_get(status, "backends"), "database");
+    assert_true(json_is_null(json_object_get(loads, "connections")));
+    json_decref(status);
+}
+
 static void metrics_tell_the_same(void **state)
 {
     struct keyspace_report reports[2];
@@ -248,6 +312,9 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_null),
         cmocka_unit_test(every_counter_stands_under_its_name),
         cmocka_unit_test(no_text_takes_the_account_away),
+        cmocka_unit_test(what_is_not_known_is_no_figure),
+        cmocka_unit_test(a_keyspace_that_was_never_checked_fails_no_check),
+        cmocka_unit_test(without_a_database_none_is_down),
         cmocka_unit_test(metrics_tell_the_same),
         cmocka_unit_test(a_position_is_told_as_the_server_writes_it),
     };

@@ -203,6 +203,22 @@ static void a_file_that_was_refused_is_told_with_its_reason(void **state)
     json_decref(status);
 }
 
+static void no_database_is_not_one_without_connections(void **state)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    json_t *database =
+        json_pack("{s:n, s:i, s:i}", "connections", "loads_in_flight", 0, "load_budget", 200);
+    const struct ctl_moment moment = {.status = status};
+    (void)state;
+    json_object_set_new(json_object_get(status, "backends"), "database", database);
+    ctl_status_print(status, &paper);
+    assert_has("database    none: no keyspace is of rows\n");
+    ctl_top_print(&moment, &paper);
+    assert_has(", no database\n");
+    assert_has_not("0 connections");
+    json_decref(status);
+}
+
 static void an_empty_answer_is_survived(void **state)
 {
     json_t *nothing = json_object();
@@ -309,6 +325,7 @@ int main(void)
         TABLE(a_cache_of_which_nobody_knows_a_node_says_so),
         TABLE(one_of_a_kind_is_told_in_the_singular),
         TABLE(a_file_that_was_refused_is_told_with_its_reason),
+        TABLE(no_database_is_not_one_without_connections),
         TABLE(an_empty_answer_is_survived),
         TABLE(rates_are_the_difference_of_two_moments),
         TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),
