@@ -106,9 +106,12 @@ static void filter_metrics(const struct report *report, struct buffer *out)
                           keyspace_name(report, i), report->keyspaces[i].filter.bytes);
     exposition_family(out, "measured_false_positive_rate", "gauge",
                       "Share of the lookups of absent keys that the filter let pass");
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
-                      keyspace_name(report, i), tally_measured_rate(&report->keyspaces[i]));
+    for (size_t i = 0; i < count; i++) {
+        double rate;
+        if (tally_measured_rate(&report->keyspaces[i], &rate))
+            buffer_printf(out, "nestguard_measured_false_positive_rate{keyspace=\"%s\"} %g\n",
+                          keyspace_name(report, i), rate);
+    }
 }
 
 struct published_row {

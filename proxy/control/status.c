@@ -40,6 +40,12 @@ static json_t *text_or_null(const char *text)
     return text[0] ? json_text(text) : json_null();
 }
 
+static json_t *measured_json(const struct keyspace_report *keyspace)
+{
+    double rate;
+    return tally_measured_rate(keyspace, &rate) ? json_real(rate) : json_null();
+}
+
 /* Null until a generation has one. */
 static json_t *filter_json(const struct keyspace_report *keyspace)
 {
@@ -48,12 +54,12 @@ static json_t *filter_json(const struct keyspace_report *keyspace)
     const struct filter_stats *stats = &keyspace->filter;
     double fill = stats->slots ? (double)stats->keys / (double)stats->slots : 0;
     double bits = stats->keys ? (double)stats->bytes * 8 / (double)stats->keys : 0;
-    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:f, s:f}", "kind",
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:f, s:o}", "kind",
                      filter_kind_name(keyspace->kind), "keys", (json_int_t)stats->keys, "slots",
                      (json_int_t)stats->slots, "fill", fill, "bytes", (json_int_t)stats->bytes,
                      "bits_per_key", bits, "stash", (json_int_t)stats->stash_used,
                      "expected_false_positive_rate", stats->expected_false_positive_rate,
-                     "measured_false_positive_rate", tally_measured_rate(keyspace));
+                     "measured_false_positive_rate", measured_json(keyspace));
 }
 
 /* Each under its own name; and the sums of what failed or was loaded, which were there before the

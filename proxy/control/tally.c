@@ -24,11 +24,12 @@ uint64_t tally_count(const void *report, const struct counter_row *row)
     return count;
 }
 
-double tally_measured_rate(const struct keyspace_report *keyspace)
+bool tally_measured_rate(const struct keyspace_report *keyspace, double *rate)
 {
     uint64_t passed = keyspace->false_positives + keyspace->known_absent;
     uint64_t all = passed + keyspace->lookups.rejected + keyspace->lookups.would_reject;
-    return all ? (double)passed / (double)all : 0;
+    *rate = all ? (double)passed / (double)all : 0;
+    return keyspace_has_rows(keyspace->config) && keyspace->config->on_miss == MISS_LOAD;
 }
 
 double tally_seconds_since(uint64_t then)

@@ -19,8 +19,9 @@ extern const struct counter_row tally_keyspace_rows[], tally_load_rows[], tally_
 uint64_t tally_count(const void *report, const struct counter_row *row);
 
 /* Share of the lookups of absent keys that the filter let pass: false positives found by loads,
- * against rejections. 0 to 1; 0 while no absent key was asked for. */
-double tally_measured_rate(const struct keyspace_report *keyspace);
+ * against rejections. False: misses are not loaded, so that nobody finds them. Else *rate is from 0
+ * to 1; 0 while no absent key was asked for. */
+bool tally_measured_rate(const struct keyspace_report *keyspace, double *rate);
 
 double tally_seconds_since(uint64_t then);      /* of clock_ms(), which is not in the future */
 double tally_commit_time(int64_t microseconds); /* PostgreSQL's, since 2000, as Unix has it */

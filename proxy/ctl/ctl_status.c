@@ -81,7 +81,10 @@ static void print_filter(const json_t *filter, const struct ctl_paper *paper)
     print_count(filter, "keys", paper);
     fprintf(paper->out, " %4.0f %%", 100 * ctl_number(filter, "fill"));
     fprintf(paper->out, " %8s", ctl_bytes(ctl_number(filter, "bytes"), text));
-    fprintf(paper->out, " %8.4f %%", 100 * ctl_number(filter, "measured_false_positive_rate"));
+    if (json_is_null(json_object_get(filter, "measured_false_positive_rate")))
+        fprintf(paper->out, " %10s", "-");
+    else
+        fprintf(paper->out, " %8.4f %%", 100 * ctl_number(filter, "measured_false_positive_rate"));
 }
 
 /* Widths are those of the head in print_keyspaces(). Why a keyspace does not guard stands below it.

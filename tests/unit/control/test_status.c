@@ -272,6 +272,38 @@ static void without_a_database_none_is_down(void **state)
     json_decref(status);
 }
 
+static json_t *measured(const json_t *status, size_t i)
+{
+    json_t *filter = json_object_get(keyspace_at(status, i), "filter");
+    return json_object_get(filter, "measured_false_positive_rate");
+}
+
+/* There a false positive is the application's to find. */
+static void where_misses_are_not_loaded_no_rate_is_measured(void **state)
+{
+    static char source[] = "push";
+    struct keyspace passing = {.name = "passing", .table_text = "items", .on_miss = MISS_PASS};
+    struct keyspace listed = {.name = "listed", .source = source};
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct buffer text = {0};
+    (void)state;
+    guard(&report);
+    json_t *status = status_json(&report);
+    assert_true(json_is_real(measured(status, 0)));
+    json_decref(status);
+    passing.key = listed.key = keyspaces[0].key;
+    reports[0].config = &passing;
+    reports[1].config = &listed;
+    status = status_json(&report);
+    assert_true(json_is_null(measured(status, 0)) && json_is_null(measured(status, 1)));
+    json_decref(status);
+    status_metrics(&report, &text);
+    assert_line(&text, "\nnestguard_filter_keys{keyspace=\"listed\"}");
+    assert_no_line(&text, "\nnestguard_measured_false_positive_rate{");
+    buffer_finish(&text);
+}
+
 static void metrics_tell_the_same(void **state)
 {
     struct keyspace_report reports[2];
@@ -315,6 +347,7 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_no_figure),
         cmocka_unit_test(a_keyspace_that_was_never_checked_fails_no_check),
         cmocka_unit_test(without_a_database_none_is_down),
+        cmocka_unit_test(where_misses_are_not_loaded_no_rate_is_measured),
         cmocka_unit_test(metrics_tell_the_same),
         cmocka_unit_test(a_position_is_told_as_the_server_writes_it),
     };

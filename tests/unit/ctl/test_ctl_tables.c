@@ -219,6 +219,20 @@ static void no_database_is_not_one_without_connections(void **state)
     json_decref(status);
 }
 
+static void a_rate_that_nobody_measures_is_a_dash(void **state)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    json_t *keyspace = json_array_get(json_object_get(status, "keyspaces"), 0);
+    (void)state;
+    json_object_set_new(keyspace, "filter",
+                        json_pack("{s:i, s:f, s:i, s:n}", "keys", 5, "fill", 0.5, "bytes", 100,
+                                  "measured_false_positive_rate"));
+    ctl_status_print(status, &paper);
+    assert_has("   50 %    100 B          -");
+    assert_has_not("0.0000 %");
+    json_decref(status);
+}
+
 static void an_empty_answer_is_survived(void **state)
 {
     json_t *nothing = json_object();
@@ -326,6 +340,7 @@ int main(void)
         TABLE(one_of_a_kind_is_told_in_the_singular),
         TABLE(a_file_that_was_refused_is_told_with_its_reason),
         TABLE(no_database_is_not_one_without_connections),
+        TABLE(a_rate_that_nobody_measures_is_a_dash),
         TABLE(an_empty_answer_is_survived),
         TABLE(rates_are_the_difference_of_two_moments),
         TABLE(there_are_no_rates_before_the_second_moment_nor_from_another_guard),
