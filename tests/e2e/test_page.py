@@ -145,7 +145,7 @@ def test_it_shows_a_build_that_waits(follow, database, items, page):
     with database.locked():
         guard.control("POST", "/v1/rebuild")
         wait_text(shown, "#build-said", "waits for")
-        assert guard.status()["building"]["waits"] in shown.text("#build-said")
+        assert "; waits " + guard.status()["building"]["waits"] in shown.text("#build-said")
     wait_text(shown, "#generation", "generation 2")
     wait_until(lambda: shown.text("#build-said") == "", PATIENCE, "the end of the build")
 
