@@ -21,12 +21,12 @@ struct confirmer;
 /* `config` outlives it. */
 struct confirmer *confirmer_create(uv_loop_t *loop, const struct config *config);
 
-/* From now on every commit is let go; tries again and again where it can't. To be called only when
- * no worker can reject a key any more. Does nothing when it has been begun. */
 /* From the next look on it asks the database of this configuration, which outlives it or is
  * replaced by another call. */
 void confirmer_use_config(struct confirmer *confirmer, const struct config *config);
 
+/* From now on every commit is let go; tries again and again where it can't. To be called only when
+ * no worker can reject a key any more. Does nothing when it has been begun. */
 void confirmer_begin(struct confirmer *confirmer);
 
 /* Returns the furthest position that was confirmed since the beginning, 0 when none was or it was

@@ -37,9 +37,6 @@ uint64_t lag_bytes(const struct lag *lag)
     return lag->end > lag->position ? lag->end - lag->position : 0;
 }
 
-/* No record that begins in the new page is taken for its header: the shorter of the two kinds of
- * headers is 24 bytes long, and no record is shorter than that. (For servers that were built with
- * pages of 8 kB, as nearly all are.) */
 /* Anything else than a header's size is what is left of a record, which may be a commit: that is
  * waited for. */
 static bool is_header(uint64_t page, uint64_t bytes)
@@ -47,6 +44,9 @@ static bool is_header(uint64_t page, uint64_t bytes)
     return bytes == PAGE_HEADER || (bytes == SEGMENT_HEADER && page % SEGMENT_LEAST == 0);
 }
 
+/* No record that begins in the new page is taken for its header: the shorter of the two kinds of
+ * headers is 24 bytes long, and no record is shorter than that. (For servers that were built with
+ * pages of 8 kB, as nearly all are.) */
 uint64_t lag_end_of_log(uint64_t insert, uint64_t flush)
 {
     bool at_page = flush % PAGE_BYTES == 0;
