@@ -128,5 +128,5 @@ void admin_log(void *arg, const struct http_finished *call)
     if (call->was_refused)
         log_refused(call);
     else
-        log_info("control: %s: %s %s: %u", call->who, call->method, call->url, call->status);
+        log_info("control: %s: %u %s %.500s", call->who, call->status, call->method, call->url);
 }

@@ -42,8 +42,8 @@ struct http_route {
 
 /* An answered call, for whoever keeps a log. */
 struct http_finished {
-    const char *who; /* peer address or uid, and the From header */
-    const char *method, *url;
+    const char *who;          /* peer address or uid, and the From header */
+    const char *method, *url; /* path and query, as they were sent; of any length */
     unsigned status;
     bool was_refused; /* none of the route's functions has heard of it */
 };

@@ -207,7 +207,7 @@ static void report(struct http_call *call)
     from = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_FROM);
     who = from && *from ? xasprintf("%s (%.200s)", peer, from) : xstrdup(peer);
     method = xasprintf("%.32s", call->method);
-    url = strdup(call->url);
+    url = strdup(http_target_local(call->url));
     make_harmless(who);
     make_harmless(method);
     if (url)

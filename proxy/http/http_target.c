@@ -73,7 +73,7 @@ static int append_pairs(char **at, const char *query, const char **error)
 }
 
 /* The path-and-query of an absolute target; proxies send those, and every server must take them. */
-static const char *skip_authority(const char *text)
+const char *http_target_local(const char *text)
 {
     if (strncasecmp(text, "http://", 7) != 0)
         return text;
@@ -92,7 +92,7 @@ static bool is_printable(const char *text)
 
 int http_target_parse(struct http_target *out, const char *text, const char **error)
 {
-    const char *path = skip_authority(text);
+    const char *path = http_target_local(text);
     size_t length = strcspn(path, "?");
     const char *query = path[length] == '?' ? path + length + 1 : path + length;
     char *own, *at;

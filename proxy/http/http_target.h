@@ -18,6 +18,9 @@ struct http_target {
 int http_target_parse(struct http_target *out, const char *text, const char **error);
 void http_target_finish(struct http_target *target);
 
+/* A target as it was sent, from its path on: without the authority that an absolute one has. */
+const char *http_target_local(const char *text);
+
 /* The value of the first pair called `name` ("" when it has no '='), or NULL; lives as long as the
  * target. */
 const char *http_target_query(const struct http_target *target, const char *name);

@@ -3,6 +3,8 @@
 
 #include "base/log/log_kept.h"
 #include "base/log/log_values.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -10,16 +12,16 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { MESSAGE = 2047 }; /* bytes of it at most */
 
 static const int priorities[] = {LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR};
 
@@ -35,90 +37,112 @@ static bool is_journal(void)
 }
 
 /* Without waiting: whether it was taken. A pipe that can be written to takes PIPE_BUF bytes. */
-static bool try_write(struct iovec *parts, size_t count)
+static bool try_write(const char *line)
 {
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-    ssize_t sent = sendmsg(STDERR_FILENO, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    size_t length = strlen(line);
+    ssize_t sent = send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0 || errno != ENOTSOCK)
         return sent >= 0;
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
-    size_t length = 0;
-    for (size_t i = 0; i < count; i++)
-        length += parts[i].iov_len;
     if (length > PIPE_BUF || poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT))
         return false;
-    return writev(STDERR_FILENO, parts, (int)count) >= 0;
-}
-
-/* Nobody may wait for whoever does not read the log: a line that is not taken is left out, and the
- * next that is taken tells of it. One call a line, so that those of threads do not mix. */
-static void write_line(const char *prefix, const char *text)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static unsigned long lost;
-    char end[] = "\n", said[64];
-    struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)prefix, .iov_len = strlen(prefix)},
-                            {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)},
-                            {.iov_base = end, .iov_len = 1}};
-    pthread_mutex_lock(&lock);
-    if (lost) {
-        int length = snprintf(said, sizeof said, "(%lu lines of log were lost)\n", lost);
-        struct iovec whole = {.iov_base = said, .iov_len = (size_t)length};
-        lost = try_write(&whole, 1) ? 0 : lost;
-    }
-    lost += !try_write(parts, 3);
-    pthread_mutex_unlock(&lock);
+    return write(STDERR_FILENO, line, length) >= 0;
 }
 
 /* journald stamps lines itself, and takes their priority from their beginning. */
-static void write_text(enum log_level level, bool journal, const char *line)
+static char *text_line(enum log_level level, const char *message)
 {
-    char prefix[64], when[LOG_STAMP];
-    if (journal) {
-        snprintf(prefix, sizeof prefix, "<%d>%-7s ", priorities[level], log_level_name(level));
-    } else {
-        log_stamp(when);
-        snprintf(prefix, sizeof prefix, "%s %-7s ", when, log_level_name(level));
-    }
-    write_line(prefix, line);
+    char when[LOG_STAMP];
+    if (is_journal())
+        return xasprintf("<%d>%-7s %s\n", priorities[level], log_level_name(level), message);
+    log_stamp(when);
+    return xasprintf("%s %-7s %s\n", when, log_level_name(level), message);
+}
+
+/* The message has what room the rest leaves it. */
+static void add_message(json_t *json, const char *message, size_t outside)
+{
+    size_t used = json_dumpb(json, NULL, 0, JSON_COMPACT) + outside;
+    size_t room = used < PIPE_BUF ? PIPE_BUF - used : 0;
+    json_object_set_new(json, "message", log_text(message, strlen(message), &room));
 }
 
 /* `values` is given up. */
-static void write_json(enum log_level level, const char *event, const char *line, json_t *values)
+static char *json_line(enum log_level level, const char *event, const char *message, json_t *values)
 {
     char prefix[8] = "", when[LOG_STAMP];
     log_stamp(when);
     if (is_journal())
         snprintf(prefix, sizeof prefix, "<%d>", priorities[level]);
     json_t *json =
-        json_pack("{s:s, s:s, s:o, s:o, s:o}", "time", when, "level", log_level_name(level),
-                  "event", log_text(event), "values", values, "message", log_text(line));
+        json_pack("{s:s, s:s, s:s, s:o, s:s}", "time", when, "level", log_level_name(level),
+                  "event", event, "values", values, "message", "");
+    add_message(json, message, strlen(prefix) + strlen("\n"));
     char *text = json_dumps(json, JSON_COMPACT);
     if (!text)
         abort();
-    write_line(prefix, text);
+    char *line = xasprintf("%s%s\n", prefix, text);
     free(text);
     json_decref(json);
+    return line;
+}
+
+/* A new string, in the form that is wanted now, with its end; and its message alone. */
+static char *make_line(char message[MESSAGE + 1], enum log_level level, const char *format,
+                       va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    if (vsnprintf(message, MESSAGE + 1, format, list) > MESSAGE)
+        message[utf8_cut(message, MESSAGE - 1)] = '\0';
+    for (char *c = message; *c; c++)
+        if (*c == '\n' || *c == '\r')
+            *c = ' ';
+    char *line = log_format_now() == LOG_TEXT
+                     ? text_line(level, message)
+                     : json_line(level, format, message, log_values(format, again));
+    va_end(again);
+    return line;
+}
+
+static bool try_say(enum log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool try_say(enum log_level level, const char *format, ...)
+{
+    char message[MESSAGE + 1];
+    va_list list;
+    va_start(list, format);
+    char *line = make_line(message, level, format, list);
+    va_end(list);
+    bool taken = try_write(line);
+    free(line);
+    return taken;
+}
+
+/* Nobody may wait for whoever does not read the log: a line that is not taken is left out, and the
+ * next that is taken tells of it. One call a line, so that those of threads do not mix. */
+static void write_line(const char *line)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned long lost;
+    pthread_mutex_lock(&lock);
+    if (lost && try_say(LOG_LEVEL_WARNING, "(%lu lines of log were lost)", lost))
+        lost = 0;
+    lost += !try_write(line);
+    pthread_mutex_unlock(&lock);
 }
 
 void log_line(enum log_level level, const char *format, ...)
 {
-    char line[2048];
+    char message[MESSAGE + 1];
     va_list list;
     if (!log_wants(level))
         return;
     va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
+    char *line = make_line(message, level, format, list);
     va_end(list);
-    for (char *c = line; *c; c++)
-        if (*c == '\n' || *c == '\r')
-            *c = ' ';
-    log_keep(level, line);
-    if (log_format_now() == LOG_TEXT) {
-        write_text(level, is_journal(), line);
-        return;
-    }
-    va_start(list, format);
-    write_json(level, format, line, log_values(format, list));
-    va_end(list);
+    log_keep(level, message);
+    write_line(line);
+    free(line);
 }

@@ -6,6 +6,8 @@
  *              "values": ["items", "guarding", "loading", "…"], "message": "…"}
  *   journald  <6>info    keyspace items: …
  *
+ * A line of JSON is cut off, in its texts, where it would be longer than a pipe takes at once.
+ *
  * `event` is the message before anything was put into it: the same for each message of its kind,
  * and so are the places of what `values` has.
  */

@@ -1,6 +1,8 @@
 /* A ring: line number n is at n % LOG_KEPT. */
 #include "base/log/log_kept.h"
 
+#include "base/utf8.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +25,7 @@ void log_stamp(char out[LOG_STAMP])
 static void copy_cut(char to[LOG_KEPT_TEXT], const char *text)
 {
     size_t length = strlen(text);
-    size_t cut = length < LOG_KEPT_TEXT ? length : LOG_KEPT_TEXT - 4;
+    size_t cut = length < LOG_KEPT_TEXT ? length : utf8_cut(text, LOG_KEPT_TEXT - 4);
     memcpy(to, text, cut);
     strcpy(to + cut, cut < length ? "..." : "");
 }

@@ -3,6 +3,9 @@
  */
 #include "base/log/log_values.h"
 
+#include "base/memory.h"
+#include "base/utf8.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
@@ -20,18 +23,31 @@ struct values {
 
 enum length { LENGTH_INT, LENGTH_LONG, LENGTH_LONG_LONG, LENGTH_SIZE };
 
-json_t *log_text(const char *text)
+/* How many bytes JSON has for one that is a character by itself. */
+static size_t written(char byte)
 {
-    json_t *json = json_string(text);
-    if (json)
-        return json;
-    char *copy = strdup(text);
-    if (!copy)
-        abort();
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    json = json_string(copy);
+    if (byte == '"' || byte == '\\')
+        return 2;
+    if ((unsigned char)byte >= ' ')
+        return 1;
+    return strchr("\b\f\n\r\t", byte) ? 2 : strlen("\\u0001");
+}
+
+json_t *log_text(const char *text, size_t length, size_t *room)
+{
+    char *copy = xmalloc((length < *room ? length : *room) + 1), *to = copy;
+    for (const char *at = text, *end = text + length; at < end;) {
+        size_t character = utf8_character(at, (size_t)(end - at)),
+               bytes = character ? character : 1;
+        size_t takes = character > 1 ? character : character ? written(*at) : 1;
+        if (takes > *room)
+            break;
+        *room -= takes;
+        memcpy(to, character ? at : "?", bytes);
+        to += bytes;
+        at += bytes;
+    }
+    json_t *json = json_stringn(copy, (size_t)(to - copy));
     free(copy);
     return json;
 }
@@ -89,23 +105,12 @@ static json_t *take_real(struct values *values)
     return isfinite(number) ? json_real(number) : json_null();
 }
 
-/* Not within a character of UTF-8, where that is cut off. */
 static json_t *take_text(struct values *values, int most)
 {
     const char *text = va_arg(values->list, const char *);
     if (!text)
         return json_null();
-    size_t length = strnlen(text, most < 0 ? SIZE_MAX : (size_t)most);
-    if (length > values->room)
-        for (length = values->room; length && ((unsigned char)text[length] & 0xc0) == 0x80;)
-            length--;
-    values->room -= length;
-    char *copy = strndup(text, length);
-    if (!copy)
-        abort();
-    json_t *json = log_text(copy);
-    free(copy);
-    return json;
+    return log_text(text, strnlen(text, most < 0 ? SIZE_MAX : (size_t)most), &values->room);
 }
 
 /* NULL: nobody knows what it would take from the list. */

@@ -207,6 +207,14 @@ static void the_log_says_who_did_what(void **state)
     assert_non_null(strstr(stub->log[2], " | POST /nowhere 404 refused"));
 }
 
+static void the_log_names_no_host_that_the_caller_made_up(void **state)
+{
+    (void)state;
+    ask("PUT http://\"\"\"/now", "");
+    assert_int_equal(stub->logged, 1);
+    assert_non_null(strstr(stub->log[0], " | PUT /now 200"));
+}
+
 static void an_error_of_any_bytes_is_json(void **state)
 {
     json_t *answer;
@@ -239,6 +247,7 @@ int main(void)
         PLAIN(past_the_limit_connections_wait_for_a_place),
         PLAIN(the_log_says_who_did_what),
         UNIX(the_log_says_who_did_what),
+        PLAIN(the_log_names_no_host_that_the_caller_made_up),
         PLAIN(an_error_of_any_bytes_is_json),
     };
 

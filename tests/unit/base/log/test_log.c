@@ -7,7 +7,9 @@
 
 #include "base/log/log.h"
 
+#include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +112,80 @@ static void long_texts_are_cut_off(void **state)
     json_decref(json);
 }
 
+/* The log goes through this one instead, until the test's end; its other end. */
+static int through_pipe(void)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    return ends[0];
+}
+
+/* What is written of a line of so many of these signs, which is JSON. */
+static json_t *passed_on(int from, const char *sign, size_t count)
+{
+    char many[10000] = "";
+    for (size_t i = 0; i < count; i++)
+        strcat(many, sign);
+    log_info("put %s: %d", many, 204);
+    ssize_t length = read(from, text, sizeof text - 1);
+    assert_in_range(length, 1, PIPE_BUF);
+    text[length] = '\0';
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+static void whatever_is_in_it_a_pipe_takes_it(void **state)
+{
+    static const char *const signs[] = {
+        "\"", "\\", "\x01", "\x7f", "\xd0\xb6", "\xf0\x9f\xa6\x89", "\xff", "\t"};
+    int from = through_pipe();
+    (void)state;
+    log_configure(LOG_JSON, LOG_LEVEL_INFO);
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        json_t *json = passed_on(from, signs[i], 2100);
+        const char *message = json_string_value(json_object_get(json, "message"));
+        assert_in_range(strlen(message), 300, 2047);
+        assert_memory_equal(message, "put ", 4);
+        const char *sign = signs[i][0] == '\xff' ? "?" : signs[i];
+        assert_int_equal((strlen(message) - 4) % strlen(sign), 0);
+        assert_string_equal(message + strlen(message) - strlen(sign), sign);
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(json, "values"), 1)),
+                         204);
+        json_decref(json);
+    }
+    close(from);
+}
+
+static void what_was_lost_is_told_in_the_form_of_the_rest(void **state)
+{
+    static char read_first[1 << 20];
+    char many[2000];
+    int from = through_pipe();
+    (void)state;
+    memset(many, 'x', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    log_configure(LOG_JSON, LOG_LEVEL_ERROR);
+    for (int i = 0; i < 100; i++)
+        log_error("%s", many);
+    assert_in_range(read(from, read_first, sizeof read_first), PIPE_BUF, sizeof read_first);
+    log_error("the next");
+    text[read(from, text, sizeof text - 1)] = '\0';
+    json_t *json = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_string_equal(json_string_value(json_object_get(json, "level")), "warning");
+    assert_string_equal(json_string_value(json_object_get(json, "event")),
+                        "(%lu lines of log were lost)");
+    assert_in_range(json_integer_value(json_array_get(json_object_get(json, "values"), 0)), 1, 99);
+    json_decref(json);
+    json = json_loads(strchr(text, '\n'), 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(json, "message")), "the next");
+    json_decref(json);
+    close(from);
+}
+
 static void name_journal(unsigned long long inode)
 {
     struct stat about;
@@ -149,6 +225,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(json_says_what_kind_of_message_it_is, capture, release),
         cmocka_unit_test_setup_teardown(json_has_what_was_put_into_it, capture, release),
         cmocka_unit_test_setup_teardown(long_texts_are_cut_off, capture, release),
+        cmocka_unit_test_setup_teardown(whatever_is_in_it_a_pipe_takes_it, capture, release),
+        cmocka_unit_test_setup_teardown(what_was_lost_is_told_in_the_form_of_the_rest, capture,
+                                        release),
         cmocka_unit_test_setup_teardown(journald_is_told_the_priority, capture, release),
         cmocka_unit_test_setup_teardown(another_stream_than_the_journal_gets_the_time, capture,
                                         release),
