@@ -65,30 +65,75 @@ static int sync_directory(const char *path)
     return code;
 }
 
-/* A rename would put a file in the place of a device or a socket. */
-static bool may_be_replaced(const char *path)
+/* The file that a save replaces. */
+struct place {
+    char *path; /* links followed */
+    bool is_there;
+    struct stat status; /* its own, where it is there */
+};
+
+/* A rename would put a file in the place of a device or a socket, and of a link. 0, or a negative
+ * errno, and *why where its text would not say it. */
+static int find_place(struct place *place, const char *path, const char **why)
 {
-    struct stat status;
-    return stat(path, &status) || S_ISREG(status.st_mode);
+    *place = (struct place){.path = realpath(path, NULL)};
+    if (place->path && !stat(place->path, &place->status)) {
+        place->is_there = true;
+        if (S_ISREG(place->status.st_mode))
+            return 0;
+        *why = "it is there, and no regular file";
+        return -EEXIST;
+    }
+    int code = -errno;
+    free(place->path);
+    place->path = xstrdup(path);
+    if (code == -ENOENT && lstat(path, &place->status))
+        return 0;
+    *why = code == -ENOENT ? "it is a symbolic link to a file that is not there" : NULL;
+    return code;
 }
 
-/* mkstemp() makes a file that its owner alone may read, and a rename keeps it so. */
-int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
-                     struct filter_file_error *error)
+/* Who could read the file before can read it now, and nobody else: where the group cannot be
+ * kept, another one is not given what it had. mkstemp() has made a file of the owner's alone, as a
+ * new one stays. */
+static int keep_rights(int fd, const struct place *place)
 {
-    if (!may_be_replaced(path))
-        return refuse(error, path, -EEXIST, "it is there, and no regular file");
-    char *temporary = xasprintf("%s.XXXXXX", path);
+    if (!place->is_there)
+        return 0;
+    const struct stat *before = &place->status;
+    mode_t mode = before->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
+    if (fchown(fd, before->st_uid, before->st_gid) && fchown(fd, (uid_t)-1, before->st_gid))
+        mode &= (mode & S_IRWXO) << 3 | S_IRWXU | S_IRWXO;
+    return fchmod(fd, mode) ? -errno : 0;
+}
+
+static int save_at(const struct place *place, struct filter *filter, const struct filter_seed *seed)
+{
+    char *temporary = xasprintf("%s.XXXXXX", place->path);
     int fd = mkstemp(temporary);
-    int code = fd < 0 ? -errno : write_all(fd, filter, seed);
-    if (!code && rename(temporary, path))
+    int code = fd < 0 ? -errno : keep_rights(fd, place);
+    if (code && fd >= 0)
+        close(fd);
+    if (!code)
+        code = write_all(fd, filter, seed);
+    if (!code && rename(temporary, place->path))
         code = -errno;
     if (code && fd >= 0)
         unlink(temporary);
     free(temporary);
+    return code ? code : sync_directory(place->path);
+}
+
+int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
+                     struct filter_file_error *error)
+{
+    struct place place;
+    const char *why = NULL;
+    int code = find_place(&place, path, &why);
     if (!code)
-        code = sync_directory(path);
-    return code ? refuse(error, path, code, NULL) : 0;
+        code = save_at(&place, filter, seed);
+    free(place.path);
+    return code ? refuse(error, path, code, why) : 0;
 }
 
 /* How long the file is goes along: no number in a damaged header can ask for more memory than a

@@ -10,10 +10,12 @@ struct filter_file_error {
 };
 
 /* Writes it under a temporary name beside the file, and renames it when it is on the disk: the file
- * is the old one or the whole new one, whatever happens. Only the owner may read it, as it holds
- * the seed. Nobody may change the filter meanwhile. 0, or a negative errno and *error; -EEXIST when
- * a device, a socket or a folder has the name. If the very last step fails, the new file is there,
- * but its name may not outlive a loss of power. */
+ * is the old one or the whole new one, whatever happens. A symbolic link stays, the file that it
+ * names is replaced. Whoever might read the old one may read the new one; of one that was not there
+ * only the owner, as it holds the seed. Nobody may change the filter meanwhile. 0, or a negative
+ * errno and *error; -EEXIST when a device, a socket or a folder has the name, -ENOENT also of a
+ * link to nothing. If the very last step fails, the new file is there, but its name may not outlive
+ * a loss of power. */
 int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
                      struct filter_file_error *error);
 

@@ -126,6 +126,19 @@ def test_two_filters_of_the_same_keys_have_different_secrets(keys, tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
+def test_what_is_replaced_stays_readable_and_where_it_is(keys, tmp_path):
+    """A guard of another user reads it, by a link that an application moves."""
+    file, link = tmp_path / "today.filter", tmp_path / "current.filter"
+    assert run("filter", "build", keys, file)[0] == 0
+    file.chmod(0o644)
+    link.symlink_to(file.name)
+    before = file.read_bytes()
+    status, _, errors = run("filter", "build", keys, link)
+    assert status == 0, errors
+    assert link.is_symlink() and file.read_bytes() != before
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
 def test_damaged_and_foreign_files_are_refused(keys, tmp_path):
     file = tmp_path / "filter"
     run("filter", "build", keys, file)

@@ -234,14 +234,62 @@ static size_t files_in_directory(void)
 static void test_saving_replaces_the_file_and_leaves_no_other(void **state)
 {
     (void)state;
-    struct stat status;
     kind = FILTER_CUCKOO;
     write_file("old", 3);
     save_small();
     assert_int_equal(files_in_directory(), 1);
-    assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_mode & 0777, 0600); /* it holds the seed */
     filter_destroy(load());
+}
+
+static struct stat status_of_file(void)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status;
+}
+
+static void test_a_new_file_is_its_owners_alone(void **state)
+{
+    (void)state;
+    kind = FILTER_CUCKOO;
+    unlink(path);
+    save_small();
+    assert_int_equal(status_of_file().st_mode & 0777, 0600); /* it holds the seed */
+}
+
+static void test_who_could_read_the_old_file_can_read_the_new_one(void **state)
+{
+    (void)state;
+    kind = FILTER_CUCKOO;
+    write_file("old", 3);
+    assert_int_equal(chmod(path, 0640), 0);
+    bool gave = !chown(path, 4711, 4712); /* root's to do */
+    struct stat before = status_of_file();
+    save_small();
+    assert_int_equal(status_of_file().st_mode & 07777, 0640);
+    assert_int_equal(status_of_file().st_uid, gave ? 4711 : before.st_uid);
+    assert_int_equal(status_of_file().st_gid, before.st_gid);
+    unlink(path);
+}
+
+/* Of a user who is not of that group: it must not be his own group's instead. */
+static void test_no_other_group_gets_the_rights_of_one(void **state)
+{
+    (void)state;
+    if (geteuid())
+        skip();
+    kind = FILTER_CUCKOO;
+    write_file("old", 3);
+    assert_int_equal(chmod(path, 0664), 0);
+    assert_int_equal(chown(path, 4711, 4712), 0);
+    assert_int_equal(chmod(directory, 0777), 0);
+    assert_int_equal(setegid(4713), 0);
+    assert_int_equal(seteuid(4711), 0);
+    save_small();
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(setegid(0), 0);
+    assert_int_equal(status_of_file().st_mode & 07777, 0644);
+    unlink(path);
 }
 
 static void assert_not_saved(struct filter *filter, const char *to, int wanted)
@@ -250,6 +298,30 @@ static void assert_not_saved(struct filter *filter, const char *to, int wanted)
     struct filter_file_error error = {""};
     assert_int_equal(filter_file_save(to, filter, &seed, &error), wanted);
     assert_memory_equal(error.text, to, strlen(to));
+}
+
+static void test_a_link_stays_and_what_it_names_is_replaced(void **state)
+{
+    char aim[sizeof path + 4], link[sizeof path];
+    struct stat status;
+    struct filter *filter;
+    (void)state;
+    kind = FILTER_CUCKOO;
+    write_file("old", 3);
+    snprintf(aim, sizeof aim, "%s.aim", path);
+    assert_int_equal(rename(path, aim), 0);
+    assert_int_equal(symlink("filter.aim", path), 0);
+    save_small();
+    assert_int_equal(lstat(path, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    filter_destroy(load());
+    assert_int_equal(unlink(aim), 0);
+    filter = make(100, 1e-4);
+    snprintf(link, sizeof link, "%s", path);
+    assert_not_saved(filter, link, -ENOENT);
+    filter_destroy(filter);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(files_in_directory(), 0);
 }
 
 /* The disk is full after half of it: a limit on the size of files stands for that. */
@@ -299,6 +371,10 @@ int main(void)
         cmocka_unit_test(test_any_flipped_bit_is_found),
         cmocka_unit_test(test_a_message_says_what_is_wrong),
         cmocka_unit_test(test_saving_replaces_the_file_and_leaves_no_other),
+        cmocka_unit_test(test_a_new_file_is_its_owners_alone),
+        cmocka_unit_test(test_who_could_read_the_old_file_can_read_the_new_one),
+        cmocka_unit_test(test_no_other_group_gets_the_rights_of_one),
+        cmocka_unit_test(test_a_link_stays_and_what_it_names_is_replaced),
         cmocka_unit_test(test_what_cannot_be_saved_leaves_the_old_file),
     };
     draw_seed();
