@@ -10,6 +10,7 @@
 #include "cli/serve.h"
 
 #include "base/log/log.h"
+#include "base/log/log_problems.h"
 #include "base/memory.h"
 #include "base/text/byte_unit.h"
 #include "check/check.h"
@@ -52,7 +53,7 @@ static bool concerns(const struct problems *problems, const struct keyspace *key
 static bool leaves_some(const struct config *config, const struct problems *problems)
 {
     size_t left = 0;
-    for (size_t i = 0; config && i < config->keyspace_count; i++)
+    for (size_t i = 0; i < config->keyspace_count; i++)
         left += !concerns(problems, &config->keyspaces[i]);
     return left && !concerns(problems, NULL);
 }
@@ -68,22 +69,46 @@ static void tell_who_waits(const struct config *config, const struct problems *p
                 config->keyspaces[i].name);
 }
 
+/* At a terminal as `check` shows them: a remedy of several lines can be copied. */
+static void tell(const struct problems *problems)
+{
+    if (log_is_for_programs())
+        log_problems("%s: %s%s%s", problems);
+    else
+        problems_print(problems, stderr);
+}
+
+static void tell_of_the_end(const char *file, size_t errors)
+{
+    const char *s = errors == 1 ? "" : "s";
+    if (log_is_for_programs())
+        log_error("not started: %zu error%s in %s or behind it; `nestguard check -c %s` shows them "
+                  "again",
+                  errors, s, file, file);
+    else
+        fprintf(stderr,
+                "nestguard: not started: %zu error%s in %s or behind it; `nestguard check "
+                "-c %s` shows them again\n",
+                errors, s, file, file);
+}
+
 /* A file with errors, or servers that are there and cannot work with it, end the start; a server
- * that is down does not, nor does what is wrong with some of the keyspaces alone. */
+ * that is down does not, nor does what is wrong with some of the keyspaces alone. In which form all
+ * that is told also a file with errors says, as far as it was understood. */
 static struct config *load(const char *file)
 {
     struct problems problems = {0};
     struct config *config = NULL;
-    if (config_load(&config, file, &problems) == 0)
+    int status = config_load_draft(&config, file, &problems);
+    if (config)
+        log_configure(config->log_format, config->log_level);
+    if (!status)
         check_backends(config, &problems);
-    problems_print(&problems, stderr);
-    if (problems.errors && leaves_some(config, &problems)) {
+    tell(&problems);
+    if (problems.errors && !status && leaves_some(config, &problems)) {
         tell_who_waits(config, &problems);
     } else if (problems.errors) {
-        fprintf(stderr,
-                "nestguard: not started: %zu error%s in %s or behind it; `nestguard check "
-                "-c %s` shows them again\n",
-                problems.errors, problems.errors == 1 ? "" : "s", file, file);
+        tell_of_the_end(file, problems.errors);
         config_destroy(config);
         config = NULL;
     }
@@ -265,7 +290,6 @@ int serve_main(const char *file)
     struct config *config = load(file);
     if (!config)
         return status;
-    log_configure(config->log_format, config->log_level);
     raise_file_limit(config);
     inherited_open(&ports.inherited, file);
     if (open_ports(config, &ports) == 0) {

@@ -5,17 +5,7 @@
 #include "keeper/reload.h"
 
 #include "base/log/log.h"
-
-static void log_problems(const struct problems *problems)
-{
-    for (size_t i = 0; i < problems->count; i++) {
-        const struct problem *problem = &problems->at[i];
-        const char *remedy = problem->remedy;
-        log_line(problem->level == PROBLEM_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-                 "reload: %s: %s%s%s", problem->place, problem->text,
-                 remedy ? "; what mends it: " : "", remedy ? remedy : "");
-    }
-}
+#include "base/log/log_problems.h"
 
 /* One that cannot be taken is a warning: the file says something else than what holds. */
 static void log_change(const struct setting_change *change)
@@ -37,7 +27,7 @@ static void log_change(const struct setting_change *change)
 
 static void tell(const struct reload *reload)
 {
-    log_problems(&reload->problems);
+    log_problems("reload: %s: %s%s%s", &reload->problems);
     for (size_t i = 0; i < reload->changes.count && !reload->refused; i++)
         log_change(&reload->changes.at[i]);
     if (reload->refused)

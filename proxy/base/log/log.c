@@ -36,6 +36,11 @@ static bool is_journal(void)
            fstat(STDERR_FILENO, &error) == 0 && error.st_dev == device && error.st_ino == inode;
 }
 
+bool log_is_for_programs(void)
+{
+    return log_format_now() == LOG_JSON || is_journal();
+}
+
 /* Without waiting: whether it was taken. A pipe that can be written to takes PIPE_BUF bytes. */
 static bool try_write(const char *line)
 {

@@ -26,6 +26,10 @@ void log_configure(enum log_format format, enum log_level least);
 /* As it was configured last; any thread. */
 enum log_format log_format_now(void);
 
+/* Whether a program takes the lines: the journal, or whoever wanted JSON. Else a person may read
+ * them as they are written. Any thread. */
+bool log_is_for_programs(void);
+
 /* Whether lines of this level are written at all. */
 bool log_wants(enum log_level level);
 
