@@ -19,6 +19,11 @@ PARTS = """
 ALIVE = {"where": "deleted_at IS NULL"}
 
 
+def number_queries(database, setting):
+    """What pg_stat_statements has servers do; the numbers are in plans, too."""
+    database.execute(f"ALTER DATABASE {database.name} SET compute_query_id = '{setting}'")
+
+
 @pytest.fixture
 def follow(check):
     """follow(keyspace, ..., setting=value) checks with sync: replication."""
@@ -231,6 +236,45 @@ class TestTable:
         assert "another condition" in follow(keyspace(), other).one("error")[0]
         other["where"] = "(Deleted_At  is null)"
         mend(follow, database, "no publication", keyspace(**ALIVE), other)
+
+    @pytest.mark.parametrize("condition, row_filter", [
+        ("code < 'M'", "code COLLATE \"C\" < 'M'"),
+        ("code COLLATE \"C\" < 'M'", "code < 'M'"),
+        ("kind COLLATE \"C\" < 'M'", "kind COLLATE \"POSIX\" < 'M'"),
+        ("kind COLLATE \"C\" BETWEEN 'a' AND 'm'", "kind COLLATE \"POSIX\" BETWEEN 'a' AND 'm'"),
+        ("code COLLATE \"C\" < 'M' AND other < 'M'", "code < 'M' AND other COLLATE \"C\" < 'M'"),
+        ("code COLLATE \"C\" < 'M' AND other COLLATE \"POSIX\" < 'M'",
+         "code COLLATE \"POSIX\" < 'M' AND other COLLATE \"C\" < 'M'"),
+        ("code COLLATE \"default\" < 'M'", "code < 'M'")])
+    def test_row_filter_that_compares_by_another_collation_is_another(self, follow, database,
+                                                                      condition, row_filter):
+        number_queries(database, "off")
+        database.execute(GOOD + "ALTER TABLE items ADD code varchar, ADD other varchar;"
+                         "ALTER TABLE items REPLICA IDENTITY FULL;"
+                         f"CREATE PUBLICATION nestguard FOR TABLE items WHERE ({row_filter})")
+        mend(follow, database, "only rows that meet", keyspace(where=condition))
+
+    @pytest.mark.parametrize("numbered", ["on", "off"])
+    @pytest.mark.parametrize("condition", [
+        "code collate pg_catalog.\"C\" BETWEEN 'a' AND 'm' AND kind < 'M' collate \"POSIX\"",
+        "code || kind COLLATE \"C\" IN ('a', 'b COLLATE x') -- or COLLATE y",
+        "short COLLATE \"C\" IN ('a', 'b') AND lower(kind COLLATE \"POSIX\") > 'a'"])
+    def test_row_filter_by_the_same_collations_is_the_same(self, follow, database, condition,
+                                                           numbered):
+        number_queries(database, numbered)
+        database.execute(GOOD + "ALTER TABLE items ADD code varchar(9), ADD short char(5);"
+                         "ALTER TABLE items REPLICA IDENTITY FULL;"
+                         f"CREATE PUBLICATION nestguard FOR TABLE items WHERE ({condition}\n)")
+        assert_in_order(follow(keyspace(where=condition)))
+
+    def test_unique_index_of_rows_by_another_collation_does_not_count(self, follow, database):
+        number_queries(database, "off")
+        database.execute("CREATE TABLE items (id int NOT NULL, payload text NOT NULL, kind text);"
+                         "ALTER TABLE items REPLICA IDENTITY FULL;"
+                         "CREATE UNIQUE INDEX ON items (id) WHERE kind COLLATE \"POSIX\" < 'M'")
+        condition = "kind COLLATE \"C\" < 'M'"
+        report = follow(keyspace(where=condition), database=owner_url(database))
+        assert "no unique index" in report.one("error")[0]
 
     def test_condition_that_no_row_filter_can_have_is_refused(self, follow, database):
         database.execute(GOOD + "ALTER TABLE items REPLICA IDENTITY FULL")

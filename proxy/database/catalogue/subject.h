@@ -165,7 +165,8 @@ void inspection_fails(struct inspection *inspection, const struct pg_error *erro
 enum condition_answer { CONDITION_NO, CONDITION_YES, CONDITION_UNKNOWN };
 
 /* Whether two conditions on the keyspace's table mean the same to the server; NULL: all rows. One
- * that it does not plan, or may not, is the same as its own text alone. */
+ * that it does not plan, or may not, is the same as its own text alone. A COLLATE counts as it is
+ * written: a column's own, said or not, makes two. */
 enum condition_answer condition_is_same(const struct subject *subject, const char *a, const char *b,
                                         struct pg_error *error);
 
