@@ -75,10 +75,8 @@ int filter_insert(struct filter *filter, uint64_t hash)
     return filter->ops->insert(filter, hash);
 }
 
-/* The one that is refused has been counted by the loop when it ends. */
-/* For kinds that have nothing better. */
-static int insert_each(struct filter *filter, const uint64_t *hashes, size_t count,
-                       size_t *inserted)
+int filter_insert_batch(struct filter *filter, const uint64_t *hashes, size_t count,
+                        size_t *inserted)
 {
     int code = 0;
     size_t i;
@@ -89,19 +87,9 @@ static int insert_each(struct filter *filter, const uint64_t *hashes, size_t cou
             filter->ops->prefetch(filter, hashes[i + INSERTS_AHEAD]);
         code = filter->ops->insert(filter, hashes[i]);
     }
-    *inserted = code ? i - 1 : i;
+    if (inserted)
+        *inserted = code ? i - 1 : i; /* the one that is refused is counted by then */
     return code;
-}
-
-int filter_insert_batch(struct filter *filter, const uint64_t *hashes, size_t count,
-                        size_t *inserted)
-{
-    size_t unwanted;
-    if (!inserted)
-        inserted = &unwanted;
-    if (filter->ops->insert_batch)
-        return filter->ops->insert_batch(filter, hashes, count, inserted);
-    return insert_each(filter, hashes, count, inserted);
 }
 
 int filter_remove(struct filter *filter, uint64_t hash)

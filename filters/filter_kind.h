@@ -29,9 +29,6 @@ struct filter_ops {
     /* NULL: prefetch() ahead of contains() is as good. */
     void (*contains_batch)(const struct filter *filter, const uint64_t *hashes, size_t count,
                            bool *found);
-    /* NULL: prefetch() ahead of insert() is as good. */
-    int (*insert_batch)(struct filter *filter, const uint64_t *hashes, size_t count,
-                        size_t *inserted);
     struct filter_stats (*stats)(const struct filter *filter);
     void (*describe)(const struct filter *filter, char *text, size_t size);
 
