@@ -64,6 +64,8 @@ bool build_scope_leave_out(struct build_scope *scope, const struct keyspace *key
                            const char *why)
 {
     size_t number = (size_t)(keyspace - scope->own.keyspaces);
+    if (scope->own.keyspaces[number].retired)
+        return false;
     bool worth_it = is_worth_it_without(scope, number);
     if (worth_it || !scope->guarded[number]) {
         free(scope->faults[number]);

@@ -37,7 +37,7 @@ void build_scope_finish(struct build_scope *scope);
 bool build_scope_is_ones_fault(int status, const char *sqlstate);
 
 /* The build cannot have this keyspace, one of scope->config. True: it is worth going on without,
- * and it is left out from here on. */
+ * and it is left out from here on; never twice of the same one. */
 bool build_scope_leave_out(struct build_scope *scope, const struct keyspace *keyspace,
                            const char *why);
 

@@ -363,7 +363,7 @@ static void go_on(struct builder *builder)
 }
 
 /* Over a new session: what the one before had begun may be left in the middle, and it may lead to
- * another server than the log. */
+ * another server than the log. That it cannot be opened is no keyspace's fault. */
 static int start_over(struct builder *builder, unsigned starts)
 {
     struct pg_session_options options = session_options(builder);
@@ -373,6 +373,7 @@ static int start_over(struct builder *builder, unsigned starts)
     go_on(builder);
     pg_session_close(builder->session);
     builder->session = NULL;
+    builder->blamed = NULL;
     if (starts > 1)
         nanosleep(&pause, NULL);
     return pg_session_open(&builder->session, &options, &builder->error);

@@ -63,6 +63,16 @@ static void the_others_are_begun_with(void **state)
     end();
 }
 
+static void one_that_is_left_out_is_not_left_out_again(void **state)
+{
+    (void)state;
+    begin(HEAD THREE, true, "---");
+    assert_true(leave_out(1));
+    assert_false(build_scope_leave_out(&scope, &scope.config->keyspaces[1], "too late"));
+    assert_string_equal(scope.faults[1], "no grant");
+    end();
+}
+
 static void a_try_for_one_alone_ends_with_it(void **state)
 {
     (void)state;
@@ -115,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_are_begun_with),
+        cmocka_unit_test(one_that_is_left_out_is_not_left_out_again),
         cmocka_unit_test(a_try_for_one_alone_ends_with_it),
         cmocka_unit_test(one_that_guards_by_the_log_is_not_lost_for_nothing),
         cmocka_unit_test(without_a_log_the_others_are_renewed),
