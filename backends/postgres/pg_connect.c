@@ -43,7 +43,7 @@ void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_
     /* libpq reports a refused connection as text alone; verbose text holds the SQLSTATE. */
     PQsetErrorVerbosity(pq, PQERRORS_VERBOSE);
     PQsetNoticeReceiver(pq, drop_notice, NULL);
-    *connecting = (struct pg_connecting){.pq = pq, .conninfo = options->conninfo};
+    *connecting = (struct pg_connecting){.pq = pq, .settings.conninfo = options->conninfo};
 }
 
 static PostgresPollingStatusType flush(const struct pg_connecting *connecting)
@@ -58,10 +58,11 @@ static PostgresPollingStatusType flush(const struct pg_connecting *connecting)
 static PostgresPollingStatusType settle(struct pg_connecting *connecting)
 {
     PGconn *pq = connecting->pq;
+    struct pg_settings_of *settings = &connecting->settings;
     char *sql = NULL;
-    while (connecting->step != SETTINGS_DONE &&
-           !(sql = pg_settings_statement(pq, connecting->conninfo, connecting->step)))
-        connecting->step++;
+    while (settings->step != SETTINGS_DONE &&
+           !(sql = pg_settings_statement(pq, settings, &connecting->server)))
+        settings->step++;
     if (!sql) {
         PQsetErrorVerbosity(pq, PQERRORS_DEFAULT);
         return PGRES_POLLING_OK;
@@ -72,19 +73,46 @@ static PostgresPollingStatusType settle(struct pg_connecting *connecting)
     return sent ? flush(connecting) : PGRES_POLLING_FAILED;
 }
 
+/* Once: what this server has by itself it takes. True: the step begins anew. */
+static bool finds_again(struct pg_connecting *connecting, const PGresult *result)
+{
+    struct pg_settings_of *settings = &connecting->settings;
+    if (settings->step != SETTINGS_SET || settings->again || !pg_settings_are_refused(result))
+        return false;
+    settings->again = true;
+    settings->step = SETTINGS_ENCODING; /* the next one that needs a statement is to find them */
+    return true;
+}
+
+/* Of a step that was answered well. False: the answer makes no sense. */
+static bool read_result(struct pg_connecting *connecting, const PGresult *result)
+{
+    const struct pg_settings_of *settings = &connecting->settings;
+    struct pg_server *server = &connecting->server;
+    switch (settings->step) {
+    case SETTINGS_FIND:
+        return pg_settings_found(settings->conninfo, result, settings->again);
+    case SETTINGS_SET:
+        return pg_settings_read_server(server, connecting->pq, settings->conninfo, result) == 0;
+    case SETTINGS_ENCODING:
+    case SETTINGS_DONE:
+        break;
+    }
+    return true;
+}
+
 /* False: the server refused the statement, or its answer makes no sense. */
 static bool take(struct pg_connecting *connecting, PGresult *result)
 {
     bool good =
         PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
-    if (good && connecting->step == SETTINGS_FIND)
-        good = pg_settings_found(connecting->conninfo, result);
-    else if (good && connecting->step == SETTINGS_SET)
-        good = pg_settings_read_server(&connecting->server, connecting->pq, connecting->conninfo,
-                                       result) == 0;
+    bool spared =
+        !good && PQstatus(connecting->pq) == CONNECTION_OK && finds_again(connecting, result);
+    if (good)
+        good = read_result(connecting, result);
     PQclear(result);
     connecting->answered = true;
-    return good;
+    return good || spared;
 }
 
 /* The answer to a step's statement, and then the next step. */
@@ -96,7 +124,7 @@ static PostgresPollingStatusType read_answer(struct pg_connecting *connecting)
     while (!PQisBusy(pq)) {
         PGresult *result = PQgetResult(pq);
         if (!result && connecting->answered) {
-            connecting->step++;
+            connecting->settings.step++;
             return settle(connecting);
         }
         if (!result || !take(connecting, result))
@@ -112,7 +140,7 @@ PostgresPollingStatusType pg_connect_poll(struct pg_connecting *connecting)
     PostgresPollingStatusType next = PQconnectPoll(connecting->pq);
     if (next == PGRES_POLLING_FAILED)
         connecting->refused_options =
-            pg_pooler_refuses(connecting->conninfo, PQerrorMessage(connecting->pq));
+            pg_pooler_refuses(connecting->settings.conninfo, PQerrorMessage(connecting->pq));
     if (next != PGRES_POLLING_OK)
         return next;
     connecting->accepted = true;

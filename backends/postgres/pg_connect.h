@@ -17,10 +17,9 @@ struct pg_connect_options {
 
 /* A connection that is coming up. */
 struct pg_connecting {
-    PGconn *pq; /* the caller's to PQfinish(); never NULL */
-    const char *conninfo;
+    PGconn *pq;    /* the caller's to PQfinish(); never NULL */
     bool accepted; /* by the server: what follows are statements */
-    enum pg_settings_step step;
+    struct pg_settings_of settings;
     bool answered;           /* the statement of this step */
     bool refused_options;    /* by a pooler, for the first time: the next attempt may succeed */
     struct pg_server server; /* once it is up */

@@ -57,10 +57,28 @@ static bool is_identified(const struct pg_server *server)
 bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
                        bool unrestarted)
 {
-    bool one_history =
-        server->standby == other->standby && strcmp(server->history, other->history) == 0;
+    bool one_history = server->standby == other->standby && server->settings == other->settings &&
+                       strcmp(server->history, other->history) == 0;
     return one_history && ((!unrestarted && !server->standby && is_identified(server)) ||
                            strcmp(server->started, other->started) == 0);
+}
+
+/* Of one that the rule's server is known of. */
+static bool is_rules(const struct pg_server *server, const struct pg_server_rule *rule,
+                     struct pg_error *error)
+{
+    const struct pg_server *known = &rule->server;
+    if (server->settings != known->settings)
+        pg_error_say(error, "the server does not take the settings any more that the filter was "
+                            "built by, and the connection has others");
+    else if (!pg_server_is_same(server, known, rule->unrestarted))
+        pg_error_say(error,
+                     "the connection leads to another server than the filter is of, or to one that "
+                     "was restarted (%s, not %s)",
+                     server->history, known->history);
+    else
+        return true;
+    return false;
 }
 
 bool pg_server_fits(const struct pg_server *server, const struct pg_server_rule *rule,
@@ -71,12 +89,5 @@ bool pg_server_fits(const struct pg_server *server, const struct pg_server_rule 
                             "what the primary's log tells");
         return false;
     }
-    if (!pg_server_is_known(&rule->server) ||
-        pg_server_is_same(server, &rule->server, rule->unrestarted))
-        return true;
-    pg_error_say(error,
-                 "the connection leads to another server than the filter is of, or to one that "
-                 "was restarted (%s, not %s)",
-                 server->history, rule->server.history);
-    return false;
+    return !pg_server_is_known(&rule->server) || is_rules(server, rule, error);
 }

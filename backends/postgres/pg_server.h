@@ -15,6 +15,7 @@ struct pg_server {
     char history[64];
     char started[32]; /* when its postmaster was: seconds since 1970 */
     bool standby;
+    unsigned settings; /* of several that connections have had: see pg_settings.h */
     int pid; /* of the process that serves the connection; says nothing of which server it is */
 };
 
@@ -35,8 +36,8 @@ extern const char pg_server_columns[], pg_server_identifier[], pg_server_may_ide
 int pg_server_read(struct pg_server *server, const PGresult *row, int column);
 
 bool pg_server_is_known(const struct pg_server *server);
-/* With the same rows for who asks: the same database and role, too. What cannot be told apart from
- * another, as the role may not ask for the cluster, is another once it was restarted. */
+/* With the same rows for who asks: the same database, role and settings, too. What cannot be told
+ * apart from another, as the role may not ask for the cluster, is another once it was restarted. */
 bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
                        bool unrestarted);
 

@@ -73,11 +73,13 @@ static const char decoding[] = " -c logical_decoding_work_mem=4MB";
 
 /* ---- what was found first ---- */
 
-/* By the number of the setting, for as long as the process runs: keys that applications have got
- * used to do not change under them. Sessions are opened by threads of their own. */
+/* By the number of the setting, for as long as the process runs and servers take them: keys that
+ * applications have got used to do not change under them. Sessions are opened by threads of their
+ * own. */
 struct found {
     char *conninfo, *values[COUNT];
     bool may_identify; /* the server, by its cluster */
+    unsigned edition;
     struct found *next;
 };
 
@@ -92,7 +94,8 @@ static const struct found *find(const char *conninfo)
     return found;
 }
 
-/* NULL: not known yet. What is known is never removed, nor changed. */
+/* NULL: not known yet. What is known is never removed, nor changed: a later edition of the same
+ * conninfo comes before it. */
 static const struct found *found_for(const char *conninfo)
 {
     pthread_mutex_lock(&found_lock);
@@ -101,16 +104,45 @@ static const struct found *found_for(const char *conninfo)
     return found;
 }
 
-static struct found *read_row(const char *conninfo, const PGresult *row)
+/* Where schemas are looked for no server refuses, whatever they are: a table stays the one that was
+ * found. */
+static const char *kept(const struct found *before, size_t setting)
+{
+    return before && pg_settings[setting].value ? before->values[setting] : NULL;
+}
+
+/* `before`: what it takes the place of; or NULL. */
+static struct found *read_row(const char *conninfo, const PGresult *row, const struct found *before)
 {
     struct found *found = allocate(1, sizeof *found);
     int column = 0;
     found->conninfo = allocate_text(conninfo);
-    for (size_t i = 0; i < COUNT; i++)
-        if (pg_settings[i].kind == SETTING_FOUND)
-            found->values[i] = allocate_text(PQgetvalue(row, 0, column++));
+    for (size_t i = 0; i < COUNT; i++) {
+        if (pg_settings[i].kind != SETTING_FOUND)
+            continue;
+        const char *value = kept(before, i);
+        found->values[i] = allocate_text(value ? value : PQgetvalue(row, 0, column));
+        column++;
+    }
     found->may_identify = PQgetvalue(row, 0, column)[0] == 't';
+    found->edition = before ? before->edition + 1 : 0;
     return found;
+}
+
+static bool is_same(const struct found *found, const struct found *other)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        if (pg_settings[i].kind == SETTING_FOUND && strcmp(found->values[i], other->values[i]) != 0)
+            return false;
+    return true;
+}
+
+static void drop(struct found *found)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        free(found->values[i]);
+    free(found->conninfo);
+    free(found);
 }
 
 static bool makes_sense(const PGresult *row)
@@ -121,19 +153,30 @@ static bool makes_sense(const PGresult *row)
     return PQntuples(row) == 1 && PQnfields(row) == columns;
 }
 
-/* Several that connect at the same time may all be the first. */
-bool pg_settings_found(const char *conninfo, const PGresult *row)
+/* Several that connect at the same time may all be the first, or the first that was refused: then
+ * they find the same. */
+bool pg_settings_found(const char *conninfo, const PGresult *row, bool again)
 {
     if (!makes_sense(row))
         return false;
     pthread_mutex_lock(&found_lock);
-    if (!find(conninfo)) {
-        struct found *found = read_row(conninfo, row);
+    const struct found *before = find(conninfo);
+    struct found *found = !before || again ? read_row(conninfo, row, before) : NULL;
+    if (found && before && is_same(found, before)) {
+        drop(found);
+    } else if (found) {
         found->next = all_found;
         all_found = found;
     }
     pthread_mutex_unlock(&found_lock);
     return true;
+}
+
+/* Invalid values (PostgreSQL documentation, appendix A). Anything else says nothing of them. */
+bool pg_settings_are_refused(const PGresult *result)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return sqlstate && strncmp(sqlstate, "22", 2) == 0;
 }
 
 /* ---- texts ---- */
@@ -297,16 +340,17 @@ int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const ch
     return pg_server_read(server, row, column);
 }
 
-char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step)
+char *pg_settings_statement(PGconn *pq, const struct pg_settings_of *of, struct pg_server *server)
 {
-    const struct found *found = found_for(conninfo);
-    switch (step) {
+    const struct found *found = found_for(of->conninfo);
+    switch (of->step) {
     case SETTINGS_ENCODING:
         return wants_bytes(pq) ? allocate_text("SET client_encoding TO 'SQL_ASCII'") : NULL;
     case SETTINGS_FIND:
-        return found ? NULL : find_statement();
+        return found && !of->again ? NULL : find_statement();
     case SETTINGS_SET:
-        return set_statement(pq, conninfo, found);
+        server->settings = found->edition;
+        return set_statement(pq, of->conninfo, found);
     case SETTINGS_DONE:
         break;
     }

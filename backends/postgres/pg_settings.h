@@ -7,6 +7,12 @@
  *   SETTING_LATER     ours, once the server is known                ┐ by a statement alone
  *   SETTING_FOUND     as the first connection of this process found ┘
  *
+ * What was found may be nothing that a server takes any more: a text search configuration that was
+ * renamed, a locale that another host has not. Then it is found once more by who is refused, and
+ * counts for whoever connects later. What was built or asked by the earlier values is as if it were
+ * of another server (pg_server.settings): keys may be spelled otherwise now, and conditions mean
+ * other rows, so a generation of theirs is given up and one by the values of now is built.
+ *
  * The statement says those of the start-up packet once more, since poolers refuse or ignore it.
  *
  * In the conninfo's `options` a person may choose how values are printed and read, and what is to
@@ -43,12 +49,22 @@ char *pg_settings_options(const char *conninfo, bool replication);
 /* What a session needs once it is up, by the simple protocol, in this order. */
 enum pg_settings_step { SETTINGS_ENCODING, SETTINGS_FIND, SETTINGS_SET, SETTINGS_DONE };
 
-/* The statement of that step, freed by the caller; NULL: this session does not need it. */
-char *pg_settings_statement(PGconn *pq, const char *conninfo, enum pg_settings_step step);
+struct pg_settings_of {
+    const char *conninfo;
+    enum pg_settings_step step;
+    bool again; /* what was found before was refused: it is found once more */
+};
 
-/* The answer to SETTINGS_FIND, one row, of which the first that comes for a conninfo counts. False:
- * it makes no sense. */
-bool pg_settings_found(const char *conninfo, const PGresult *row);
+/* The statement of that step, freed by the caller; NULL: this session does not need it. Notes which
+ * settings it makes in server->settings. */
+char *pg_settings_statement(PGconn *pq, const struct pg_settings_of *of, struct pg_server *server);
+
+/* The answer to SETTINGS_FIND, one row, of which the first that comes for a conninfo counts, or
+ * `again` the latest. False: it makes no sense. */
+bool pg_settings_found(const char *conninfo, const PGresult *row, bool again);
+
+/* Of SETTINGS_SET: the server does not take one of the values. */
+bool pg_settings_are_refused(const PGresult *result);
 
 /* The answer to SETTINGS_SET also says which server it is. 0, or -EPROTO. */
 int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const char *conninfo,

@@ -120,6 +120,23 @@ def test_the_connection_strings_own_search_path_holds(start_guard, database, ite
     assert guard.redis().mget("item:5", "item:60") == [None, b"other 60"]
 
 
+# ---- what is no longer valid ----
+
+@pytest.mark.parametrize("sync", SYNCS)
+def test_a_setting_that_no_server_takes_any_more_is_found_anew(start_guard, database, cache, items,
+                                                               sync):
+    """And what was built by the one before is built once more."""
+    database.execute("CREATE TEXT SEARCH CONFIGURATION ours (COPY = simple)")
+    set_for_the_guard(database, "default_text_search_config = 'public.ours'")
+    guard = begin(database, items, start_guard, sync)
+    database.execute("ALTER TEXT SEARCH CONFIGURATION ours RENAME TO theirs")
+    end_connections(database)
+    wait_until(lambda: reload(guard, cache, "item:5") == b"payload 5", PATIENCE, guard.log)
+    wait_until(lambda: guard.generation() >= 2, PATIENCE, guard.log)
+    guard.wait_guarding()
+    assert guard.explain("item:5000")["verdict"] == "absent"
+
+
 # ---- transactions and limits ----
 
 TRANSACTIONS = ("default_transaction_isolation = 'serializable'",

@@ -49,10 +49,18 @@ static void say_another(void)
 /* What is of the server before is given up, for this one. */
 static void leave(struct server_watch *watch, const struct pg_server *server)
 {
-    say_another();
+    bool is_set_otherwise = server->settings != watch->rule.server.settings;
+    if (is_set_otherwise)
+        log_warning("database: a server did not take the settings any more that the connections "
+                    "had; they are opened anew, with those that it has");
+    else
+        say_another();
     note(watch, server->started);
     watch->rule.server = (struct pg_server){0};
-    watch->options.left(watch->options.arg, "the database is another server now, or was restarted");
+    watch->options.left(
+        watch->options.arg,
+        is_set_otherwise ? "the database does not take the settings any more that it was built by"
+                         : "the database is another server now, or was restarted");
 }
 
 static void on_stranger(void *arg, const struct pg_server *server)

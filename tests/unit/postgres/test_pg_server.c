@@ -112,6 +112,18 @@ static void who_cannot_be_identified_is_another_once_started_at_another_time(voi
     assert_false(pg_server_is_same(&before, &after, false));
 }
 
+static void one_by_other_settings_is_another(void **state)
+{
+    struct pg_server_rule rule = {.server = server("f", "1", "00000001", "7311")};
+    struct pg_server later = rule.server;
+    struct pg_error error = {.text = ""};
+    (void)state;
+    later.settings++;
+    assert_false(pg_server_is_same(&later, &rule.server, false));
+    assert_false(pg_server_fits(&later, &rule, &error));
+    assert_non_null(strstr(error.text, "settings"));
+}
+
 static void a_rule_lets_in_what_it_names_and_says_why_not(void **state)
 {
     struct pg_server primary = server("f", "1", "00000001", "7311");
@@ -141,6 +153,7 @@ int main(void)
         cmocka_unit_test(another_cluster_and_a_promoted_standby_are_others),
         cmocka_unit_test(another_database_or_role_of_the_same_server_is_another),
         cmocka_unit_test(who_cannot_be_identified_is_another_once_started_at_another_time),
+        cmocka_unit_test(one_by_other_settings_is_another),
         cmocka_unit_test(a_rule_lets_in_what_it_names_and_says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

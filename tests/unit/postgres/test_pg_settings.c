@@ -183,6 +183,34 @@ static void what_was_found_first_stays(void **state)
     }
 }
 
+static void what_a_server_takes_no_more_is_found_anew(void **state)
+{
+    const char *text = conninfo("application_name=renamed");
+    (void)state;
+    run("CREATE TEXT SEARCH CONFIGURATION ours (COPY = pg_catalog.german);"
+        "ALTER ROLE app SET default_text_search_config = 'public.ours';"
+        "ALTER ROLE app SET search_path = app, public");
+    struct pg_session *before = open_by(pg_session_open, text);
+    must_be(before, "default_text_search_config", "public.ours");
+    run("ALTER TEXT SEARCH CONFIGURATION ours RENAME TO theirs;"
+        "ALTER ROLE app SET default_text_search_config = 'public.theirs';"
+        "ALTER ROLE app SET search_path = other; ALTER ROLE app SET TimeZone = 'Asia/Tokyo'");
+    struct pg_session *first = open_by(pg_session_open, text);
+    run("ALTER ROLE app SET default_text_search_config = 'simple'");
+    struct pg_session *second = open_by(pg_session_open_walsender, text);
+    struct pg_session *const after[] = {first, second};
+    for (size_t i = 0; i < 2; i++) {
+        must_be(after[i], "default_text_search_config", "public.theirs");
+        must_be(after[i], "TimeZone", "Asia/Tokyo");
+        must_be(after[i], "search_path", "app, public"); /* tables stay what they are */
+    }
+    assert_true(pg_server_is_same(pg_session_server(first), pg_session_server(second), true));
+    assert_false(pg_server_is_same(pg_session_server(before), pg_session_server(first), false));
+    pg_session_close(before);
+    pg_session_close(first);
+    pg_session_close(second);
+}
+
 static void no_schema_at_all_stays_none(void **state)
 {
     const char *text = conninfo("application_name=none options='-c search_path=nowhere'");
@@ -279,6 +307,7 @@ int main(void)
         cmocka_unit_test(every_setting_of_the_table_is_tested),
         cmocka_unit_test_teardown(nobodys_defaults_are_the_sessions, reset),
         cmocka_unit_test_teardown(what_was_found_first_stays, reset),
+        cmocka_unit_test_teardown(what_a_server_takes_no_more_is_found_anew, reset),
         cmocka_unit_test_teardown(no_schema_at_all_stays_none, reset),
         cmocka_unit_test_teardown(a_schema_of_any_name_is_found_again, reset),
         cmocka_unit_test_teardown(the_conninfo_may_choose_how_values_are_printed, reset),
