@@ -67,6 +67,7 @@ static PostgresPollingStatusType settle(struct pg_connecting *connecting)
         PQsetErrorVerbosity(pq, PQERRORS_DEFAULT);
         return PGRES_POLLING_OK;
     }
+    connecting->server.moment = pg_server_moment();
     int sent = PQsendQuery(pq, sql);
     free(sql);
     connecting->answered = false;
@@ -94,6 +95,9 @@ static bool read_result(struct pg_connecting *connecting, const PGresult *result
         return pg_settings_found(settings->conninfo, result, settings->again);
     case SETTINGS_SET:
         return pg_settings_read_server(server, connecting->pq, settings->conninfo, result) == 0;
+    case SETTINGS_POSITION:
+        pg_server_read_position(server, result);
+        break;
     case SETTINGS_ENCODING:
     case SETTINGS_DONE:
         break;
@@ -107,7 +111,8 @@ static bool take(struct pg_connecting *connecting, PGresult *result)
     bool good =
         PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK;
     bool spared =
-        !good && PQstatus(connecting->pq) == CONNECTION_OK && finds_again(connecting, result);
+        !good && PQstatus(connecting->pq) == CONNECTION_OK &&
+        (connecting->settings.step == SETTINGS_POSITION || finds_again(connecting, result));
     if (good)
         good = read_result(connecting, result);
     PQclear(result);

@@ -7,6 +7,7 @@
 #include "postgres/pg_server.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,9 @@ const char pg_server_identifier[] =
 const char pg_server_may_identify[] =
     "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
 
+const char pg_server_position[] =
+    "SELECT pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_last_wal_replay_lsn(), '0/0')";
+
 /* In the order of the columns above; the last may be missing. */
 enum { IS_STANDBY, STARTED, TIMELINE, PLACE, PID, IDENTIFIER, COLUMNS };
 
@@ -41,6 +45,18 @@ int pg_server_read(struct pg_server *server, const PGresult *row, int column)
              columns > IDENTIFIER ? PQgetvalue(row, 0, column + IDENTIFIER) : "",
              PQgetvalue(row, 0, column + TIMELINE), PQgetvalue(row, 0, column + PLACE));
     return 0;
+}
+
+uint64_t pg_server_moment(void)
+{
+    static atomic_uint_least64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+void pg_server_read_position(struct pg_server *server, const PGresult *row)
+{
+    if (PQntuples(row) == 1 && PQnfields(row) == 1)
+        server->position = strtoull(PQgetvalue(row, 0, 0), NULL, 10);
 }
 
 bool pg_server_is_known(const struct pg_server *server)
@@ -63,6 +79,12 @@ bool pg_server_is_same(const struct pg_server *server, const struct pg_server *o
                            strcmp(server->started, other->started) == 0);
 }
 
+bool pg_server_has_gone_back(const struct pg_server *server, const struct pg_server *before)
+{
+    return server->standby && server->position && server->moment > before->moment &&
+           server->position < before->position;
+}
+
 /* Of one that the rule's server is known of. */
 static bool is_rules(const struct pg_server *server, const struct pg_server_rule *rule,
                      struct pg_error *error)
@@ -76,6 +98,9 @@ static bool is_rules(const struct pg_server *server, const struct pg_server_rule
                      "the connection leads to another server than the filter is of, or to one that "
                      "was restarted (%s, not %s)",
                      server->history, known->history);
+    else if (pg_server_has_gone_back(server, known))
+        pg_error_say(error, "the standby has begun its recovery anew, and has not come again to "
+                            "where it was when the filter was built");
     else
         return true;
     return false;

@@ -351,6 +351,8 @@ char *pg_settings_statement(PGconn *pq, const struct pg_settings_of *of, struct 
     case SETTINGS_SET:
         server->settings = found->edition;
         return set_statement(pq, of->conninfo, found);
+    case SETTINGS_POSITION:
+        return server->standby ? allocate_text(pg_server_position) : NULL;
     case SETTINGS_DONE:
         break;
     }

@@ -46,8 +46,15 @@ extern const size_t pg_settings_count;
 /* The `options` of a connection to be opened. Freed by the caller. */
 char *pg_settings_options(const char *conninfo, bool replication);
 
-/* What a session needs once it is up, by the simple protocol, in this order. */
-enum pg_settings_step { SETTINGS_ENCODING, SETTINGS_FIND, SETTINGS_SET, SETTINGS_DONE };
+/* What a session needs once it is up, by the simple protocol, in this order; and then where a
+ * standby is, which one may refuse to say. */
+enum pg_settings_step {
+    SETTINGS_ENCODING,
+    SETTINGS_FIND,
+    SETTINGS_SET,
+    SETTINGS_POSITION,
+    SETTINGS_DONE
+};
 
 struct pg_settings_of {
     const char *conninfo;

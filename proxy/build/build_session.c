@@ -29,6 +29,22 @@ int build_session_ask_lag(struct pg_session *session, struct built *built, struc
     return built->server.standby ? standby_lag_ask(&built->behind, session, error) : 0;
 }
 
+/* One that would not say it at connecting would end the transaction. */
+int build_session_ask_position(struct pg_session *session, struct pg_server *server,
+                               struct pg_error *error)
+{
+    PGresult *result;
+    if (!server->standby || !server->position)
+        return 0;
+    int status = pg_session_exec(session, pg_server_position, 0, NULL, &result, error);
+    if (status)
+        return status;
+    pg_server_read_position(server, result);
+    server->moment = pg_server_moment();
+    PQclear(result);
+    return 0;
+}
+
 /* Repeatable read: all statements have the snapshot of the first. Why no lock is waited for long:
  * see build_locks.h. */
 int build_session_begin(struct pg_session *session, struct pg_error *error)

@@ -15,6 +15,11 @@ int build_session_read_values(struct pg_session *session, const struct config *c
 /* Before that: how far the server, which built->server says, may be behind. */
 int build_session_ask_lag(struct pg_session *session, struct built *built, struct pg_error *error);
 
+/* Within a transaction that has its snapshot: up to where a standby has come by now, which is no
+ * less than what the snapshot shows. */
+int build_session_ask_position(struct pg_session *session, struct pg_server *server,
+                               struct pg_error *error);
+
 /* Begins a transaction whose snapshot, one for all of it, is taken by its first query; LOCK TABLE
  * is none. It waits for no lock longer than a moment (sqlstate 55P03). */
 int build_session_begin(struct pg_session *session, struct pg_error *error);

@@ -221,7 +221,10 @@ static const char *keep_to_server(struct keeper *keeper, const struct pg_server 
 {
     const struct pg_server before = keeper->server.rule.server;
     if (!server_watch_keep_to(&keeper->server, server))
-        return "the server is a standby, and the one before was a primary";
+        return before.standby
+                   ? "the standby has begun its recovery anew, and has not come again to "
+                     "where it was when the filter was built"
+                   : "the server is a standby, and the one before was a primary";
     if (keeper->renamed && !pg_server_is_same(&before, server, false))
         purge_all(keeper);
     keeper->renamed = keeper->moves = false;

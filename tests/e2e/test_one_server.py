@@ -2,6 +2,10 @@
 guard speak with the one that its filter is of: what another says, that lags behind or has a log of
 its own, is never an answer.
 """
+import os
+import signal
+
+import psycopg2
 import pytest
 import redis
 
@@ -194,6 +198,85 @@ def test_a_standby_may_be_the_database_that_is_polled(start_guard, database, ite
         assert not is_possible(guard, "item:5000")
     finally:
         gate.close()
+
+
+def set_delay(standby, delay):
+    """How long it waits with what was committed, once what its files hold is consistent."""
+    run(standby, f"ALTER SYSTEM SET recovery_min_apply_delay = '{delay}'")
+    value(standby, "SELECT pg_reload_conf()")
+
+
+def crash(standby):
+    """One of its processes is killed, so that all begin anew but the postmaster."""
+    victim = standby.connect("postgres")
+    os.kill(victim.info.backend_pid, signal.SIGKILL)
+    wait_until(lambda: not alive(victim), PATIENCE, standby.log)
+    wait_until(standby.is_ready, PATIENCE, standby.log)
+
+
+def alive(connection):
+    try:
+        connection.cursor().execute("SELECT 1")
+        return True
+    except psycopg2.Error:
+        return False
+
+
+@pytest.fixture
+def forgetful(pair, database, items):
+    """The standby, which writes nothing down by itself of what comes later."""
+    items()
+    primary, standby = pair
+    run(standby, "ALTER SYSTEM SET bgwriter_lru_maxpages = 0")
+    value(standby, "SELECT pg_reload_conf()")
+    run(primary, "CHECKPOINT")
+    standby.wait_replayed()
+    run(standby, "CHECKPOINT")
+    return standby
+
+
+def run(server, sql):
+    connection = server.connect("postgres")
+    connection.autocommit = True
+    connection.cursor().execute(sql)
+    connection.close()
+
+
+@pytest.mark.parametrize("sync", ["poll", "none"])
+def test_a_standby_that_has_gone_back_denies_nothing_that_it_had_shown(
+        start_guard, database, items, forgetful, sync):
+    insert(database, 1000)
+    forgetful.wait_replayed()
+    guard = start_guard(items(ttl=0), sync=sync,
+                        database=f"postgresql://guard@127.0.0.1:{forgetful.port}/{database.name}")
+    assert is_possible(guard, "item:1000")
+    set_delay(forgetful, "1h")
+    crash(forgetful)
+    assert value(forgetful, "SELECT count(*) FROM items WHERE id = 1000", database.name) == 0
+    wait_complaint(guard, "begun its recovery anew")
+    assert not finds_no_nil(guard, 1000)
+    guard.control("POST", "/v1/rebuild")
+    wait_until(lambda: "recovery anew" in (guard.status()["last_build_error"] or ""), PATIENCE,
+               guard.log)
+    assert not finds_no_nil(guard, 1000)
+    assert guard.generation() == 1 and not is_possible(guard, "item:5000")
+    set_delay(forgetful, "0")
+    wait_found(guard, 1000)
+    assert guard.generation() == 1
+
+
+def test_a_standby_that_crashes_and_has_not_gone_back_is_the_same(start_guard, database, items,
+                                                                  forgetful):
+    insert(database, 1000)
+    forgetful.wait_replayed()
+    guard = start_guard(items(ttl=0), sync="poll",
+                        database=f"postgresql://guard@127.0.0.1:{forgetful.port}/{database.name}")
+    crash(forgetful)
+    wait_found(guard, 1000)
+    insert(database, 1001)
+    forgetful.wait_replayed()
+    guard.rebuild()
+    assert is_found(guard, 1001) and guard.generation() == 2
 
 
 @pytest.mark.parametrize("sync", ["replication", "poll"])

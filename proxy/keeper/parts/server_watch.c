@@ -68,8 +68,11 @@ static void on_stranger(void *arg, const struct pg_server *server)
     struct server_watch *watch = arg;
     if (watch->ended || !pg_server_is_known(&watch->rule.server))
         return;
+    const struct pg_server_rule *rule = &watch->rule;
     if (server->standby && (watch->options.follows || pg_pool_live(watch->options.pools[0]) > 0))
         return;
+    if (pg_server_is_same(server, &rule->server, rule->unrestarted))
+        return; /* it has gone back, and comes again to where it was */
     leave(watch, server);
     apply(watch);
     renew(watch);
@@ -93,6 +96,8 @@ bool server_watch_keep_to(struct server_watch *watch, const struct pg_server *se
     if (pg_server_is_known(&rule->server) &&
         !pg_server_is_same(server, &rule->server, rule->unrestarted))
         leave(watch, server);
+    else if (pg_server_has_gone_back(server, &rule->server))
+        return false;
     else if (watch->options.follows)
         server_watch_heard(watch, server->started);
     rule->primary = !server->standby;

@@ -11,7 +11,7 @@
  * matter: it may lag behind what is known already, and behind a balancer a later attempt finds the
  * primary again. Only where no log is followed it may be the database itself, if there was no
  * primary before it; then another standby takes its place when no load's connection finds it any
- * more.
+ * more. If it has gone back (pg_server.h) it is waited for: it comes again to where it was.
  *
  * While no server is known, at the start and after the one before was left, any that is good enough
  * will do: nothing is rejected then, and what is filled is purged when a log is followed. But when
@@ -48,8 +48,8 @@ struct server_watch {
 void server_watch_open(struct server_watch *watch, const struct server_watch_options *options);
 void server_watch_end(struct server_watch *watch); /* the guard is ending: nothing is left */
 
-/* A generation is built, of that server. False: it is a standby where a primary was before, and
- * nothing was done. */
+/* A generation is built, of that server. False: it is a standby where a primary was before, or has
+ * gone back behind what the one before was built from, and nothing was done. */
 bool server_watch_keep_to(struct server_watch *watch, const struct pg_server *server);
 
 /* A probe was answered by the server that was started then, in the words of pg_server.started. */

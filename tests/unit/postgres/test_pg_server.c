@@ -112,6 +112,45 @@ static void who_cannot_be_identified_is_another_once_started_at_another_time(voi
     assert_false(pg_server_is_same(&before, &after, false));
 }
 
+static struct pg_server standby_at(uint64_t position)
+{
+    struct pg_server found = server("t", "1", "standby", "7311");
+    found.moment = pg_server_moment();
+    found.position = position;
+    return found;
+}
+
+static void a_standby_that_has_gone_back_will_not_do(void **state)
+{
+    struct pg_server before = standby_at(100);
+    struct pg_server_rule rule = {.server = standby_at(200)};
+    struct pg_server back = standby_at(199), again = standby_at(200), unknown = standby_at(0);
+    struct pg_error error = {.text = ""};
+    (void)state;
+    assert_true(pg_server_is_same(&back, &rule.server, false)); /* no other for that */
+    assert_true(pg_server_has_gone_back(&back, &rule.server));
+    assert_false(pg_server_fits(&back, &rule, &error));
+    assert_non_null(strstr(error.text, "recovery anew"));
+    assert_true(pg_server_fits(&again, &rule, &error));
+    assert_true(pg_server_fits(&unknown, &rule, &error)); /* it does not say */
+    assert_true(pg_server_fits(&before, &rule, &error));  /* it would not have outlived that */
+}
+
+static void a_standby_says_where_it_is(void **state)
+{
+    PGresult *row = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    char name[] = "c", position[] = "50331648";
+    struct pg_server found = {.history = ""};
+    (void)state;
+    assert_true(PQsetResultAttrs(row, 1, &(PGresAttDesc){.name = name}));
+    pg_server_read_position(&found, row);
+    assert_int_equal(found.position, 0);
+    assert_true(PQsetvalue(row, 0, 0, position, (int)strlen(position)));
+    pg_server_read_position(&found, row);
+    assert_int_equal(found.position, 50331648);
+    PQclear(row);
+}
+
 static void one_by_other_settings_is_another(void **state)
 {
     struct pg_server_rule rule = {.server = server("f", "1", "00000001", "7311")};
@@ -153,6 +192,8 @@ int main(void)
         cmocka_unit_test(another_cluster_and_a_promoted_standby_are_others),
         cmocka_unit_test(another_database_or_role_of_the_same_server_is_another),
         cmocka_unit_test(who_cannot_be_identified_is_another_once_started_at_another_time),
+        cmocka_unit_test(a_standby_that_has_gone_back_will_not_do),
+        cmocka_unit_test(a_standby_says_where_it_is),
         cmocka_unit_test(one_by_other_settings_is_another),
         cmocka_unit_test(a_rule_lets_in_what_it_names_and_says_why_not),
     };

@@ -129,6 +129,24 @@ static void without_a_log_another_standby_may_take_a_standbys_place(void **state
     assert_int_equal(fake_pool.renewed, 2);
 }
 
+static void one_that_has_gone_back_is_waited_for(void **state)
+{
+    struct server_watch watch = watch_of(false);
+    struct pg_server built = standby, back = standby, again = standby;
+    (void)state;
+    built.position = again.position = 200;
+    back.position = 100;
+    built.moment = 1;
+    back.moment = again.moment = 2;
+    assert_true(server_watch_keep_to(&watch, &built));
+    assert_false(does(&back));
+    finds(&watch, &back);
+    assert_false(server_watch_keep_to(&watch, &back));
+    assert_int_equal(left + fake_pool.renewed, 0);
+    assert_true(server_watch_keep_to(&watch, &again));
+    assert_true(does(&again));
+}
+
 static void but_not_a_primarys(void **state)
 {
     struct server_watch watch = watch_of(false);
@@ -180,6 +198,7 @@ int main(void)
         cmocka_unit_test(its_probes_are_no_news_then),
         cmocka_unit_test(a_standby_is_no_reason_to_leave_a_log),
         cmocka_unit_test(without_a_log_another_standby_may_take_a_standbys_place),
+        cmocka_unit_test(one_that_has_gone_back_is_waited_for),
         cmocka_unit_test(but_not_a_primarys),
         cmocka_unit_test(probes_that_two_servers_answer_open_connections_anew),
         cmocka_unit_test(a_generation_of_another_server_takes_the_ones_place),
