@@ -64,6 +64,8 @@ void follower_vouch(struct follower *follower, const char *snapshot)
     if (follower->closed || follower->ended)
         return;
     removals_vouch(follower->removals, snapshot);
+    if (!removals_are_under_way(follower->removals))
+        follower_ask_for_word(follower); /* a round would, at its end */
     follower_settle(follower);
 }
 

@@ -7,6 +7,10 @@
  *
  * So each is looked at once in a round, and one that comes during a round waits for the next. A
  * newer snapshot that comes meanwhile counts for the rest of it: what is over stays over.
+ *
+ * A round is begun for something: as long as what is held is of few transactions, and none of them
+ * is over, as when one has deleted millions of rows and its commit waits for somebody, there is
+ * none.
  */
 #include "follow/removals.h"
 
@@ -18,6 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { COUNTED_MAX = 32 };
+
+/* Those of one transaction that are held. */
+struct counted {
+    uint32_t xid;
+    size_t count; /* not 0 */
+};
+
 struct removals {
     struct snapshot vouched; /* the newest; none: nothing is over in it */
     bool has_vouched;
@@ -26,7 +38,10 @@ struct removals {
     unsigned reading;
     bool under_way, begun; /* the round; its first was asked for */
     size_t count;          /* held, in both spools */
-    size_t of[];           /* the same of each keyspace */
+    struct counted counted[COUNTED_MAX];
+    size_t counted_count;
+    size_t others; /* that are held, of transactions that had no place there */
+    size_t of[];   /* the same of each keyspace */
 };
 
 struct removals *removals_create(size_t keyspaces)
@@ -61,18 +76,59 @@ static int write_down(struct removals *removals, const struct removal *removal)
     return spool_append(&removals->spools[!removals->reading], removal, sizeof *removal);
 }
 
-int removals_hold(struct removals *removals, const struct removal *removal)
+/* NULL: it has no place. The latest is asked for most. */
+static struct counted *counted_of(struct removals *removals, uint32_t xid)
 {
+    for (size_t i = removals->counted_count; i-- > 0;)
+        if (removals->counted[i].xid == xid)
+            return &removals->counted[i];
+    return NULL;
+}
+
+static void count_in(struct removals *removals, const struct removal *removal)
+{
+    struct counted *counted = counted_of(removals, removal->xid);
     removals->count++;
     removals->of[removal->keyspace]++;
+    if (counted)
+        counted->count++;
+    else if (removals->counted_count < COUNTED_MAX)
+        removals->counted[removals->counted_count++] = (struct counted){removal->xid, 1};
+    else
+        removals->others++;
+}
+
+static void count_out(struct removals *removals, const struct removal *removal)
+{
+    struct counted *counted = counted_of(removals, removal->xid);
+    removals->count--;
+    removals->of[removal->keyspace]--;
+    if (!counted)
+        removals->others--;
+    else if (--counted->count == 0)
+        *counted = removals->counted[--removals->counted_count];
+}
+
+int removals_hold(struct removals *removals, const struct removal *removal)
+{
+    count_in(removals, removal);
     return write_down(removals, removal);
+}
+
+/* Whether any that is held may be vouched for. */
+static bool has_due(const struct removals *removals)
+{
+    bool due = removals->others > 0;
+    for (size_t i = 0; i < removals->counted_count && !due; i++)
+        due = removals_are_vouched(removals, removals->counted[i].xid);
+    return due;
 }
 
 void removals_vouch(struct removals *removals, const char *snapshot)
 {
     forget_vouched(removals);
     removals->has_vouched = snapshot_read(&removals->vouched, snapshot) == 0;
-    if (removals->under_way || !removals->count)
+    if (removals->under_way || !has_due(removals))
         return;
     removals->reading = !removals->reading;
     removals->under_way = true;
@@ -108,8 +164,7 @@ int removals_next(struct removals *removals, struct removal *removal, bool *vouc
         status = write_down(removals, removal);
         return status ? status : 1;
     }
-    removals->count--;
-    removals->of[removal->keyspace]--;
+    count_out(removals, removal);
     return 1;
 }
 

@@ -54,8 +54,8 @@ bool removals_are_vouched(const struct removals *removals, uint32_t xid);
 int removals_hold(struct removals *removals, const struct removal *removal);
 
 /* A probe has found all as it was when the generation was built; this is its snapshot, as the
- * database prints it. Begins a round through all that are held, if there are any and none is under
- * way; one that is goes on by the newer snapshot. */
+ * database prints it. Begins a round through all that are held, if any of them may be vouched for
+ * by it and none is under way; one that is goes on by the newer snapshot. */
 void removals_vouch(struct removals *removals, const char *snapshot);
 
 /* The next of the round, and whether it is to be carried out; else it is held on. 1; 0 at the end

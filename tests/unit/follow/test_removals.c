@@ -89,6 +89,42 @@ static void what_is_held_during_a_round_waits_for_the_next(void **state)
     removals_destroy(removals);
 }
 
+static void without_anything_to_carry_out_there_is_no_round(void **state)
+{
+    struct removals *removals = removals_create(1);
+    (void)state;
+    hold(removals, 10, 0, 1);
+    hold(removals, 12, 0, 2);
+    removals_vouch(removals, "9:20:10,12");
+    assert_false(removals_are_under_way(removals));
+    must_go(removals, "12:13:12", 1, 1);
+    removals_vouch(removals, "12:14:12");
+    assert_false(removals_are_under_way(removals));
+    must_go(removals, "14:14:", 1, 2);
+    removals_destroy(removals);
+}
+
+static void of_many_transactions_none_is_forgotten(void **state)
+{
+    enum { TRANSACTIONS = 1000, EACH = 3 };
+    struct removals *removals = removals_create(1);
+    (void)state;
+    for (unsigned i = 0; i < TRANSACTIONS * EACH; i++)
+        hold(removals, 100 + i % TRANSACTIONS, 0, 1);
+    for (unsigned xid = 99 + TRANSACTIONS; xid >= 100; xid--)
+        hold(removals, xid, 0, 1);
+    must_go(removals, "600:600:", 500 * (EACH + 1), 500 * (EACH + 1));
+    must_go(removals, "1099:1099:", 499 * (EACH + 1), 499 * (EACH + 1));
+    removals_vouch(removals, "1099:2000:1099");
+    go_round(removals, &(uint64_t){0});
+    must_go(removals, "2000:2000:", EACH + 1, EACH + 1);
+    assert_int_equal(removals_count(removals), 0);
+    hold(removals, 3000, 0, 1);
+    removals_vouch(removals, "2001:3001:3000");
+    assert_false(removals_are_under_way(removals)); /* all places are free again */
+    removals_destroy(removals);
+}
+
 static void a_text_that_is_no_snapshot_vouches_for_nothing(void **state)
 {
     struct removals *removals = removals_create(1);
@@ -134,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_over_in_the_snapshot_goes),
         cmocka_unit_test(what_is_held_during_a_round_waits_for_the_next),
+        cmocka_unit_test(without_anything_to_carry_out_there_is_no_round),
+        cmocka_unit_test(of_many_transactions_none_is_forgotten),
         cmocka_unit_test(a_text_that_is_no_snapshot_vouches_for_nothing),
         cmocka_unit_test(many_are_kept_in_a_file),
         cmocka_unit_test(without_a_place_for_a_file_many_cannot_be_held),
