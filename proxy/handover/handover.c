@@ -32,25 +32,46 @@ struct name {
     socklen_t length; /* what counts of it: no zero ends an abstract name */
 };
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits: a path may be longer than a name. */
-static unsigned long long hash_of(const char *text)
+/* FNV-1a (Fowler, Noll, Vo), 64 bits: a path may be longer than a name. Slashes that are doubled
+ * and "." say nothing and count for nothing; where ".." leads depends on links, so it stays. */
+static unsigned long long hash_on(unsigned long long hash, const char *path)
 {
-    unsigned long long hash = 14695981039346656037ULL;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 1099511628211ULL;
+    while (*(path += strspn(path, "/"))) {
+        size_t length = strcspn(path, "/");
+        bool says_nothing = length == 1 && *path == '.';
+        if (!says_nothing)
+            hash = (hash ^ '/') * 1099511628211ULL;
+        for (size_t i = 0; i < length && !says_nothing; i++)
+            hash = (hash ^ (unsigned char)path[i]) * 1099511628211ULL;
+        path += length;
+    }
     return hash;
 }
 
 /* The number is the one of what they say to each other: guards that speak another do not meet. */
-static int name_of(const char *file, struct name *out)
+static struct name name_by(const char *directory, const char *path)
 {
-    char path[PATH_MAX];
-    if (!realpath(file, path))
+    struct name name = {.at.sun_family = AF_UNIX};
+    unsigned long long hash = hash_on(hash_on(14695981039346656037ULL, directory), path);
+    int length = snprintf(name.at.sun_path + 1, sizeof name.at.sun_path - 1,
+                          "nestguard-1-%u-%016llx", (unsigned)getuid(), hash);
+    name.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    return name;
+}
+
+/* As it is called, and as it really is: the first stays when a link leads elsewhere by now, which
+ * is how releases and Kubernetes replace a file; under the second it is found however it is called,
+ * and whoever comes before or after finds it that knows this one only. Where no link is they are
+ * one. */
+static int names_of(const char *file, struct name names[HANDOVER_NAMES], unsigned *count)
+{
+    char directory[PATH_MAX] = "", real[PATH_MAX];
+    if (!realpath(file, real) || (*file != '/' && !getcwd(directory, sizeof directory)))
         return -errno;
-    out->at = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(out->at.sun_path + 1, sizeof out->at.sun_path - 1,
-                          "nestguard-1-%u-%016llx", (unsigned)getuid(), hash_of(path));
-    out->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    names[0] = name_by(directory, file);
+    names[1] = name_by("", real);
+    *count =
+        memcmp(names[0].at.sun_path, names[1].at.sun_path, sizeof names[0].at.sun_path) ? 2 : 1;
     return 0;
 }
 
@@ -90,18 +111,34 @@ static bool broken_off(ssize_t result)
 
 /* ---- the predecessor ---- */
 
-int handover_listen(const char *file)
+static int bind_to(const struct name *name)
 {
-    struct name name;
-    int status = name_of(file, &name);
-    if (status < 0)
-        return status;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (bind(fd, (const struct sockaddr *)&name.at, name.length) < 0 || listen(fd, 4) < 0)
+    if (bind(fd, (const struct sockaddr *)&name->at, name->length) < 0)
         return fail(fd, -errno);
     return fd;
+}
+
+/* All or none. Nobody is let in before all can be had: who was asked and ends has hung up. */
+int handover_listen(const char *file, int fds[HANDOVER_NAMES])
+{
+    struct name names[HANDOVER_NAMES];
+    unsigned count, bound = 0;
+    int status = names_of(file, names, &count);
+    while (!status && bound < count) {
+        int fd = bind_to(&names[bound]);
+        if (fd < 0)
+            status = fd;
+        else
+            fds[bound++] = fd;
+    }
+    for (unsigned i = 0; i < bound && !status; i++)
+        status = listen(fds[i], 4) < 0 ? -errno : 0;
+    while (status && bound)
+        close(fds[--bound]);
+    return status ? status : (int)bound;
 }
 
 int handover_accept(int listening)
@@ -223,11 +260,13 @@ static int reach(const struct name *name)
 
 int handover_ask(const char *file, int *fds, unsigned *count)
 {
-    struct name name;
-    int status = name_of(file, &name);
+    struct name names[HANDOVER_NAMES];
+    unsigned known;
+    int status = names_of(file, names, &known), channel = -ENOENT;
     if (status < 0)
         return status;
-    int channel = reach(&name);
+    for (unsigned i = 0; i < known && channel == -ENOENT; i++)
+        channel = reach(&names[i]);
     if (channel < 0)
         return channel;
     status = receive(channel, fds, count);

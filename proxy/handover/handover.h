@@ -5,8 +5,9 @@
  *                  ◀── listening sockets ─ handover_give()
  *        └─────────── a channel between them (channel.h) ───────────┘
  *
- * They meet under a name in the abstract namespace of unix sockets that is made of the file's path:
- * it is gone with the process, and each network namespace has its own. Each makes sure that the
+ * They meet under names in the abstract namespace of unix sockets that are made of the file's path,
+ * as it was given and as it is without links: they are gone with the process, and each network
+ * namespace has its own. Each makes sure that the
  * other runs as the same user; nobody else is given a socket, or listened to.
  *
  * The sockets are the same ones in both processes, with the same queues of clients who wait: none
@@ -18,11 +19,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { HANDOVER_SOCKETS_MAX = 4096 };
+enum { HANDOVER_SOCKETS_MAX = 4096, HANDOVER_NAMES = 2 };
 
-/* The predecessor: a socket by which it is asked, or a negative errno; -EADDRINUSE when another
- * process serves by this file. */
-int handover_listen(const char *file);
+/* The predecessor: how many sockets by which it is asked, the caller's to close, or a negative
+ * errno; -EADDRINUSE when another process serves by this file. */
+int handover_listen(const char *file, int fds[HANDOVER_NAMES]);
 
 /* Whoever has asked: a channel's descriptor, or -EAGAIN when nobody of this user has. */
 int handover_accept(int listening);

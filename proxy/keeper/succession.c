@@ -188,15 +188,16 @@ void succession_reached(struct succession *succession, uint64_t position)
 static void on_poll_closed(uv_handle_t *handle)
 {
     struct succession *succession = handle->data;
-    close(succession->listening);
-    succession->listening = -1;
+    close(succession->listening[(uv_poll_t *)handle - succession->asked]);
+    succession->names--;
 }
 
 /* No third process is to ask here. */
 static void withdraw(struct succession *succession)
 {
-    if (succession->listening >= 0 && !uv_is_closing((uv_handle_t *)&succession->asked))
-        uv_close((uv_handle_t *)&succession->asked, on_poll_closed);
+    for (int i = 0; i < succession->names; i++)
+        if (!uv_is_closing((uv_handle_t *)&succession->asked[i]))
+            uv_close((uv_handle_t *)&succession->asked[i], on_poll_closed);
 }
 
 static void say_alive(struct succession *succession)
@@ -273,7 +274,7 @@ static void dismiss(struct succession *succession)
 
 static void go_on_serving(struct succession *succession)
 {
-    if (succession->listening < 0)
+    if (!succession->names)
         offer(succession);
     if (succession->channel && !succession->dismissed &&
         channel_unsent(succession->channel) > succession->unread_max)
@@ -419,7 +420,7 @@ static void on_asked(uv_poll_t *poll, int status, int what)
     struct succession *succession = poll->data;
     (void)status;
     (void)what;
-    int fd = handover_accept(succession->listening);
+    int fd = handover_accept(succession->listening[poll - succession->asked]);
     if (fd < 0)
         return;
     if (succession->channel ||
@@ -460,19 +461,20 @@ static void offer(struct succession *succession)
 {
     if (succession->options.is_last)
         return;
-    int fd = handover_listen(succession->options.file);
-    if (fd < 0) {
-        tell_nameless(succession, fd);
+    int names = handover_listen(succession->options.file, succession->listening);
+    if (names < 0) {
+        tell_nameless(succession, names);
         return;
     }
     if (succession->nameless_told)
         log_info("a successor can take over from this process from here on");
     succession->nameless = 0;
     succession->nameless_told = false;
-    succession->listening = fd;
-    uv_poll_init(succession->options.loop, &succession->asked, fd);
-    succession->asked.data = succession;
-    uv_poll_start(&succession->asked, UV_READABLE, on_asked);
+    for (int i = succession->names = names; i--;) {
+        uv_poll_init(succession->options.loop, &succession->asked[i], succession->listening[i]);
+        succession->asked[i].data = succession;
+        uv_poll_start(&succession->asked[i], UV_READABLE, on_asked);
+    }
 }
 
 void succession_open(struct succession *succession, const struct succession_options *options)
@@ -481,8 +483,7 @@ void succession_open(struct succession *succession, const struct succession_opti
     *succession = (struct succession){
         .options = *options,
         .phase = SUCCESSION_SERVING,
-        .taking = {.entries = options->entries, .answer = say_applied, .arg = succession},
-        .listening = -1};
+        .taking = {.entries = options->entries, .answer = say_applied, .arg = succession}};
     succession->sockets = xmalloc(size + 1);
     memcpy(succession->sockets, options->sockets, size);
     if (options->predecessor < 0) {

@@ -41,6 +41,7 @@
 #define NESTGUARD_SUCCESSION_H
 
 #include "handover/channel.h"
+#include "handover/handover.h"
 #include "keeper/changes/entries.h"
 #include "keeper/taking.h"
 #include <sys/types.h>
@@ -98,10 +99,11 @@ struct succession {
     uint64_t position;       /* of the log, up to which the successor knows it */
     struct taking taking;    /* the other's entries */
     int *sockets;
-    uv_poll_t asked;    /* somebody asks for them */
-    int listening;      /* -1: nobody can, as yet */
-    uint64_t nameless;  /* since when the name for that could not be had: clock_ms(); 0: it was not
-                           tried, or is had */
+    uv_poll_t asked[HANDOVER_NAMES]; /* somebody asks for them */
+    int listening[HANDOVER_NAMES];
+    int names;          /* of those; 0: nobody can ask, as yet */
+    uint64_t nameless;  /* since when they could not be had: clock_ms(); 0: it was not tried, or
+                           they are had */
     bool nameless_told; /* the log knows */
 };
 

@@ -339,6 +339,24 @@ def test_it_is_told_that_nobody_can_take_over(start_guard, items):
     succeed(guard)
 
 
+def test_a_file_behind_a_link_that_moved_is_the_same_file(start_guard, items, tmp_path):
+    """As releases are put in place, and the files of a ConfigMap."""
+    guard = start_guard(items())
+    assert guard.stop() == 0
+    for release in ("r1", "r2"):
+        (tmp_path / release).mkdir()
+        (tmp_path / release / "n.yaml").write_text(guard.file.read_text())
+    (tmp_path / "cur").symlink_to("r1")
+    guard.file = tmp_path / "cur" / "n.yaml"
+    guard.start()
+    for release in ("r2", "r1"):
+        (tmp_path / "next").symlink_to(release)
+        (tmp_path / "next").rename(tmp_path / "cur")
+        with Clients(guard, ask_both) as clients:
+            succeed(guard)
+        clients.check()
+
+
 def test_a_signal_starts_the_successor(start_guard, items):
     guard = start_guard(items())
     with Clients(guard, ask_both) as clients:

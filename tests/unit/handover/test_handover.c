@@ -54,11 +54,19 @@ static ino_t file_of(int fd)
     return stat.st_ino;
 }
 
+/* Of a path without links: there is one name. */
+static int listen_at(const char *file)
+{
+    int fds[HANDOVER_NAMES], names = handover_listen(file, fds);
+    assert_true(names <= 1);
+    return names == 1 ? fds[0] : names;
+}
+
 static void every_socket_is_given(void **state)
 {
     (void)state;
     char *file = make_file();
-    int given[SOCKETS], listening = handover_listen(file), channel;
+    int given[SOCKETS], listening = listen_at(file), channel;
     struct asking *asking = calloc(1, sizeof *asking);
     pthread_t thread;
     assert_true(listening >= 0);
@@ -129,7 +137,7 @@ static void who_asks_may_be_stopped_meanwhile(void **state)
 {
     (void)state;
     char *file = make_file();
-    int listening = handover_listen(file), channel, ended;
+    int listening = listen_at(file), channel, ended;
     pid_t process = ask_in_a_process(file);
     while ((channel = handover_accept(listening)) == -EAGAIN)
         usleep(1000);
@@ -154,7 +162,7 @@ static void nobody_is_there(void **state)
     assert_int_equal(handover_ask(file, fds, &count), -ENOENT);
     unlink(file);
     assert_int_equal(handover_ask(file, fds, &count), -ENOENT);
-    assert_int_equal(handover_listen(file), -ENOENT);
+    assert_int_equal(listen_at(file), -ENOENT);
     free(file);
 }
 
@@ -162,11 +170,11 @@ static void one_serves_by_a_file(void **state)
 {
     (void)state;
     char *file = make_file(), *other = make_file();
-    int first = handover_listen(file), second = handover_listen(other);
+    int first = listen_at(file), second = listen_at(other);
     assert_true(first >= 0 && second >= 0);
-    assert_int_equal(handover_listen(file), -EADDRINUSE);
+    assert_int_equal(listen_at(file), -EADDRINUSE);
     close(first);
-    first = handover_listen(file);
+    first = listen_at(file);
     assert_true(first >= 0);
     close(first);
     close(second);
@@ -176,11 +184,107 @@ static void one_serves_by_a_file(void **state)
     free(other);
 }
 
+/* A directory of releases: r1, r2, and cur, a link to the first. Each has the file. */
+struct releases {
+    char *root;
+    char path[4][80]; /* of the file: in cur, r1, r2, and in cur by another spelling */
+};
+
+static void run(const char *what, const char *root)
+{
+    char command[300];
+    snprintf(command, sizeof command, "cd %s && %s", root, what);
+    assert_int_equal(system(command), 0);
+}
+
+static struct releases make_releases(void)
+{
+    static const char *const files[] = {"cur/n.yaml", "r1/n.yaml", "r2/n.yaml", ".//cur/./n.yaml"};
+    struct releases made = {.root = strdup("/tmp/nestguard-releases-XXXXXX")};
+    assert_non_null(mkdtemp(made.root));
+    for (int i = 0; i < 4; i++)
+        snprintf(made.path[i], sizeof made.path[i], "%s/%s", made.root, files[i]);
+    run("mkdir r1 r2 && touch r1/n.yaml r2/n.yaml && ln -s r1 cur", made.root);
+    return made;
+}
+
+static void remove_releases(struct releases *releases)
+{
+    run("rm -r cur r1 r2", releases->root);
+    rmdir(releases->root);
+    free(releases->root);
+}
+
+/* Whom a successor by `file` finds: the index of one of these sockets, or -1. */
+static int asked_by(const char *file, const int *fds, int count)
+{
+    pid_t process = ask_in_a_process(file);
+    int ended, found = -1, channel = -EAGAIN;
+    while (channel < 0 && waitpid(process, &ended, WNOHANG) == 0)
+        for (int i = 0; i < count && channel < 0; i++)
+            if ((channel = handover_accept(fds[i])) >= 0)
+                found = i;
+    if (channel < 0)
+        return -1;
+    close(channel);
+    assert_int_equal(waitpid(process, &ended, 0), process);
+    return found;
+}
+
+static void a_link_that_leads_elsewhere_is_the_same_file(void **state)
+{
+    (void)state;
+    struct releases releases = make_releases();
+    int fds[HANDOVER_NAMES];
+    assert_int_equal(handover_listen(releases.path[0], fds), 2);
+    assert_int_equal(asked_by(releases.path[1], fds, 2), 1);
+    assert_int_equal(asked_by(releases.path[2], fds, 2), -1);
+    run("ln -sfn r2 cur", releases.root);
+    assert_int_equal(asked_by(releases.path[0], fds, 2), 0);
+    assert_int_equal(asked_by(releases.path[3], fds, 2), 0);
+    close(fds[0]);
+    close(fds[1]);
+    remove_releases(&releases);
+}
+
+/* One that listens by what the file really is, as all once did. */
+static void a_guard_that_knows_no_links_is_found(void **state)
+{
+    (void)state;
+    struct releases releases = make_releases();
+    int fd = listen_at(releases.path[1]), fds[HANDOVER_NAMES];
+    assert_true(fd >= 0);
+    assert_int_equal(asked_by(releases.path[0], &fd, 1), 0);
+    assert_int_equal(handover_listen(releases.path[0], fds), -EADDRINUSE);
+    close(fd);
+    assert_int_equal(handover_listen(releases.path[0], fds), 2);
+    close(fds[0]);
+    close(fds[1]);
+    remove_releases(&releases);
+}
+
+static void a_path_is_taken_from_where_one_is(void **state)
+{
+    (void)state;
+    struct releases releases = make_releases();
+    char before[200];
+    assert_non_null(getcwd(before, sizeof before));
+    int fds[HANDOVER_NAMES];
+    assert_int_equal(handover_listen(releases.path[0], fds), 2);
+    assert_int_equal(chdir(releases.root), 0);
+    assert_int_equal(asked_by("cur/n.yaml", fds, 2), 0);
+    assert_int_equal(asked_by("./r2/../cur/n.yaml", fds, 2), 1);
+    assert_int_equal(chdir(before), 0);
+    close(fds[0]);
+    close(fds[1]);
+    remove_releases(&releases);
+}
+
 static void who_hangs_up_gives_nothing(void **state)
 {
     (void)state;
     char *file = make_file();
-    int listening = handover_listen(file), channel;
+    int listening = listen_at(file), channel;
     struct asking *asking = calloc(1, sizeof *asking);
     pthread_t thread;
     asking->file = file;
@@ -310,6 +414,9 @@ int main(void)
         cmocka_unit_test(who_asks_may_be_stopped_meanwhile),
         cmocka_unit_test(nobody_is_there),
         cmocka_unit_test(one_serves_by_a_file),
+        cmocka_unit_test(a_link_that_leads_elsewhere_is_the_same_file),
+        cmocka_unit_test(a_guard_that_knows_no_links_is_found),
+        cmocka_unit_test(a_path_is_taken_from_where_one_is),
         cmocka_unit_test(who_hangs_up_gives_nothing),
         cmocka_unit_test(frames_come_whole_and_in_order),
         cmocka_unit_test(an_event_may_close_it),
