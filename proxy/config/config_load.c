@@ -12,6 +12,7 @@
 #include "config/config_file.h"
 #include "config/config_source.h"
 #include "config/file_limits.h"
+#include "config/memory_limit.h"
 #include "config/setting_value.h"
 #include "config/syntax/environment.h"
 #include "net/tls.h"
@@ -374,27 +375,13 @@ static unsigned cores(void)
     return count < 1 ? 1 : (count > 256 ? 256 : count);
 }
 
-/* What the process may have of it, where a control group says so. */
-static size_t memory_of_machine(void)
-{
-    unsigned long long most = uv_get_total_memory(), group = uv_get_constrained_memory();
-    FILE *file = fopen("/sys/fs/cgroup/memory.max", "r");
-    if (group && group < most)
-        most = group;
-    if (file && fscanf(file, "%llu", &group) == 1 && group < most)
-        most = group;
-    if (file)
-        fclose(file);
-    return (size_t)most;
-}
-
 /* False: it is no mapping, of which nothing can be understood. */
 static bool load(struct loader *loader, const char *path)
 {
     loader->config = xcalloc(1, sizeof *loader->config);
     loader->config->file = xstrdup(path);
     loader->config->workers = cores();
-    loader->config->max_client_memory = memory_of_machine() / 4;
+    loader->config->max_client_memory = (size_t)(memory_limit() / 4);
     return read_root(loader);
 }
 
