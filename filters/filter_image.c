@@ -180,14 +180,25 @@ static int add_stages(struct filter *filter, const struct header *header, const 
     return 0;
 }
 
-/* An empty filter of the same form. The bound is for this only: afterwards it may grow. */
-static int make(struct filter **out, const struct header *header, const char **error)
+/* Its content alone may be too much, of which nothing is made then. */
+static bool is_too_large(uint64_t bytes, const struct filter_image_source *source)
 {
+    return source->max_bytes && bytes > source->max_bytes;
+}
+
+/* An empty filter of the same form. The header's bound is for this only: afterwards it may grow to
+ * that of whoever reads. */
+static int make(struct filter **out, const struct header *header,
+                const struct filter_image_source *source, const char **error)
+{
+    static const char too_large[] = "the filter would take more memory than it is allowed";
     struct filter_options options = {.capacity = (size_t)header->capacity,
                                      .false_positive_rate = header->false_positive_rate,
                                      .max_bytes = (size_t)header->length + OVERHEAD};
     if (!find_kind(header->kind, &options.kind))
         return refuse(error, -EINVAL, "it is of a kind that this version does not know");
+    if (is_too_large(header->length, source))
+        return refuse(error, -E2BIG, too_large);
     int code = filter_create(out, &options, error);
     if (code == -ENOMEM)
         return code;
@@ -197,7 +208,9 @@ static int make(struct filter **out, const struct header *header, const char **e
         code = refuse(error, -EINVAL, "it is of another version");
     if (!code)
         code = add_stages(*out, header, error);
-    (*out)->options.max_bytes = 0;
+    if (!code && is_too_large(filter_stats(*out).bytes, source))
+        code = refuse(error, -E2BIG, too_large);
+    (*out)->options.max_bytes = source->max_bytes;
     return code;
 }
 
@@ -224,7 +237,7 @@ int filter_image_read(struct filter **out, struct filter_seed *seed,
     *out = NULL;
     int code = read_header(&header, source, error);
     if (!code)
-        code = make(out, &header, error);
+        code = make(out, &header, source, error);
     if (!code)
         code = read_content(*out, source, error);
     if (code) {

@@ -23,7 +23,8 @@ struct filter_image_sink {
 struct filter_image_source {
     int (*read)(void *arg, void *into, size_t length);
     void *arg;
-    uint64_t length; /* bytes that it has in all */
+    uint64_t length;  /* bytes that it has in all */
+    size_t max_bytes; /* that the filter may take, from then on, too; 0: no bound */
 };
 
 /* Nobody may change the filter meanwhile. `seed` is that of the hashes that are in. Returns 0 or
@@ -33,8 +34,8 @@ int filter_image_write(struct filter *filter, const struct filter_seed *seed,
 
 /* The filter in *out, which the caller frees with filter_destroy(), and its seed. Takes little more
  * memory than the source is long. Returns 0, -EINVAL (no image, or one of another version),
- * -EBADMSG (damaged or cut off), -ENOMEM or what the source returned; *error then says why, for a
- * person. */
+ * -EBADMSG (damaged or cut off), -E2BIG (over max_bytes), -ENOMEM or what the source returned;
+ * *error then says why, for a person. */
 int filter_image_read(struct filter **out, struct filter_seed *seed,
                       const struct filter_image_source *source, const char **error);
 

@@ -10,8 +10,6 @@
  *           ─▶ on_done(), on the loop: the generation is handed over
  *
  * What fails for one keyspace alone has it begun anew without that one, if it is worth it.
- *
- * Until then the loop reads only what is atomic here.
  */
 #include "build/builder.h"
 
@@ -44,8 +42,7 @@ enum {
     PAUSE_MS = 20
 };
 
-/* The build's thread has it until on_done(); the loop's thread touches what is atomic, and `wait`,
- * which has a lock of its own. */
+/* The build's thread has it until on_done(); the loop's touches what is atomic, and `wait`. */
 struct builder {
     uv_work_t work;
     struct build_scope scope;     /* the configuration, without keyspaces that cannot be had */
@@ -59,6 +56,7 @@ struct builder {
     _Atomic uint64_t rows, rows_total, began; /* for the keeper to look at */
     _Atomic enum build_phase phase;
     struct build_wait wait;
+    const _Atomic size_t *beside;
     builder_done done;
     void *arg;
     bool failed;                   /* what the thread says to on_done() */
@@ -90,7 +88,8 @@ static struct filling filling_of(struct builder *builder)
                             .keeps_copies = builder->built.stream != NULL,
                             .rows = &builder->rows,
                             .halt = &builder->halt,
-                            .hurried = &builder->hurried};
+                            .hurried = &builder->hurried,
+                            .beside = builder->beside};
 }
 
 /* ---- the filter's size ---- */
@@ -468,6 +467,7 @@ struct builder *builder_start(uv_loop_t *loop, const struct builder_options *opt
     builder->hurried = options->hurried;
     builder->replaced = options->replaced;
     builder->built.generation = generation_create(options->number, options->config->keyspace_count);
+    builder->beside = options->beside;
     builder->done = options->done;
     builder->arg = options->arg;
     if (uv_queue_work(loop, &builder->work, on_thread, on_done) == 0)

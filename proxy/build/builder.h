@@ -28,6 +28,7 @@ struct builder_options {
      * another that does not guard now. But where a log is followed, it is not built for their sake
      * if the one that is left out guards now. */
     bool wanted;
+    const _Atomic size_t *beside; /* see struct filling */
     /* By the keyspaces' numbers; freed. */
     uint64_t *replaced; /* rows in the generation that this one is to replace */
     bool *guarded;      /* by that */

@@ -20,7 +20,15 @@ static struct filter **filter_of(const struct filling *filling)
 
 static size_t taken(const struct filling *filling)
 {
-    return filter_size_taken(filling->generation, filling->config);
+    size_t beside =
+        filling->beside ? atomic_load_explicit(filling->beside, memory_order_relaxed) : 0;
+    return beside + filter_size_taken(filling->generation, filling->config);
+}
+
+static bool has_bitmaps(const struct filling *filling)
+{
+    return filter_size_taken(filling->generation, filling->config) >
+           generation_bytes(filling->generation);
 }
 
 static void forget_bitmaps(struct generation *generation)
@@ -46,7 +54,7 @@ int filling_begin(const struct filling *filling, uint64_t rows, struct pg_error 
     bitmap_destroy(*bitmap);
     *bitmap = NULL;
     int status = create_filter(filling, rows, error);
-    if (status == -E2BIG && taken(filling) > generation_bytes(generation)) {
+    if (status == -E2BIG && has_bitmaps(filling)) {
         forget_bitmaps(generation);
         status = create_filter(filling, rows, error);
     }

@@ -26,7 +26,8 @@ struct filling {
     bool keeps_copies;      /* a log will be followed: each row is an entry, copies of a key, too */
     _Atomic uint64_t *rows; /* read so far, of all keyspaces, for others to look at */
     atomic_bool *halt;      /* what the sessions look at; set when a share fails */
-    const atomic_bool *hurried; /* else copiers rest after every few rows */
+    const atomic_bool *hurried;   /* else copiers rest after every few rows */
+    const _Atomic size_t *beside; /* bytes of filters that are no generation's; NULL: none */
 };
 
 /* 0; or what filter_for() gave, with *error. */

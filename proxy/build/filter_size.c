@@ -1,7 +1,7 @@
 /* Three numbers are kept apart: rows that there are, keys that a filter takes (with places to spare
  * where a log will tell of more), and bytes, of which all filters and bitmaps of a generation
- * together may have max_filter_memory. What a bitmap may grow by counts as taken from the
- * beginning: it could not be had later.
+ * and those of sources together may have max_filter_memory. What a bitmap may grow by counts as
+ * taken from the beginning: it could not be had later.
  */
 #include "build/filter_size.h"
 
@@ -37,8 +37,7 @@ size_t filter_size_taken(const struct generation *generation, const struct confi
     return bytes;
 }
 
-/* What is left of max_filter_memory, at least a byte: 0 is no bound. */
-static size_t room_beside(const struct config *config, size_t taken)
+size_t filter_size_room(const struct config *config, size_t taken)
 {
     if (!config->max_filter_memory)
         return 0;
@@ -53,7 +52,7 @@ int filter_for(struct filter **out, const struct config *config, size_t keyspace
     struct filter_options options = {.kind = of->filter,
                                      .capacity = capacity_for(config, rows),
                                      .false_positive_rate = of->false_positive_rate,
-                                     .max_bytes = room_beside(config, taken)};
+                                     .max_bytes = filter_size_room(config, taken)};
     int status = filter_create(out, &options, &why);
     if (status)
         snprintf(error->text, sizeof error->text, "a filter for the %llu rows of keyspace %s: %s",
@@ -75,7 +74,7 @@ static uint64_t items_for(const struct publish *publish, uint64_t rows)
 struct bitmap *filter_size_bitmap(const struct config *config, size_t keyspace, uint64_t rows,
                                   size_t taken)
 {
-    size_t room = room_beside(config, taken);
+    size_t room = filter_size_room(config, taken);
     const struct publish *publish = &config->keyspaces[keyspace].publish;
     double rate = publish->false_positive_rate / (publish->grow ? PUBLISH_LAYERS_MAX : 1);
     if (!publish->key)

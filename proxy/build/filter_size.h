@@ -18,6 +18,9 @@
  * max_filter_memory. */
 size_t filter_size_taken(const struct generation *generation, const struct config *config);
 
+/* What is left of max_filter_memory beside so many bytes, at least 1; 0: there is no bound. */
+size_t filter_size_room(const struct config *config, size_t taken);
+
 /* An empty filter for so many rows, the caller's; others take so many bytes. 0; or what
  * filter_create() gave, with *error. */
 int filter_for(struct filter **out, const struct config *config, size_t keyspace, uint64_t rows,

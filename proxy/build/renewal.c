@@ -222,6 +222,7 @@ static struct builder *start_builder(struct renewal *renewal)
                                       .number = renewal->newest,
                                       .hurried = renewal->hurried,
                                       .wanted = renewal->for_itself,
+                                      .beside = renewal->options.beside,
                                       .replaced = replaced,
                                       .guarded = guarded,
                                       .done = on_built,

@@ -11,6 +11,7 @@ struct renewal_options {
     struct shared_config *(*config)(void *arg);
     const struct generation *(*in_force)(void *arg); /* or NULL */
     bool (*guards)(void *arg, size_t keyspace);      /* now, by the one in force */
+    const _Atomic size_t *beside;                    /* see struct filling */
     /* Tells the workers that a generation is about to be built, before its snapshot is taken;
      * renewal_announced() says that all of them know. */
     void (*announce)(void *arg);

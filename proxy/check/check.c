@@ -13,22 +13,24 @@
 #include <stdio.h>
 
 /* What both askers want to know: the limits of this process, the cache, the database. */
-static struct check_reach ask_backends(const struct config *config, enum problem_level down,
-                                       struct problems *problems, char cache[64], char database[64])
+static struct check_reach ask_backends(const struct config *config,
+                                       const struct database_check *how, struct problems *problems,
+                                       char cache[64], char database[64])
 {
     struct check_reach reach = {0};
     check_files(config, problems);
     if (!config->lacks_cache)
-        reach.cache = check_cache(config, down, problems, cache);
+        reach.cache = check_cache(config, how->down, problems, cache);
     if (!config->lacks_database)
-        reach.database = check_database(config, down, NULL, problems, database);
+        reach.database = check_database(config, how, problems, database);
     return reach;
 }
 
 struct check_reach check_backends(const struct config *config, struct problems *problems)
 {
     char cache[64], database[64];
-    return ask_backends(config, PROBLEM_WARNING, problems, cache, database);
+    const struct database_check how = {.down = PROBLEM_WARNING};
+    return ask_backends(config, &how, problems, cache, database);
 }
 
 static void print_count(size_t count, const char *what, const char *end)
@@ -105,8 +107,9 @@ void check_run(struct check_result *result, const char *file)
     if (!result->config)
         return;
     check_ports(result->config, problems);
-    check_sources(result->config, problems);
-    ask_backends(result->config, PROBLEM_ERROR, problems, result->cache, result->database);
+    const struct database_check how = {.down = PROBLEM_ERROR,
+                                       .beside = check_sources(result->config, problems)};
+    ask_backends(result->config, &how, problems, result->cache, result->database);
 }
 
 int check_print(const struct check_result *result, bool as_json)

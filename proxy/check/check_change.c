@@ -78,12 +78,12 @@ void check_change(const struct config *running, const struct config *wanted,
                   const atomic_bool *stop, struct problems *problems)
 {
     struct change change = {.running = running, .moves = config_moves_database(running, wanted)};
+    const struct database_check how = {change.moves ? PROBLEM_ERROR : PROBLEM_WARNING, stop, 0},
+                                before = {PROBLEM_WARNING, stop, 0};
     char version[64];
-    change.reached = check_database(wanted, change.moves ? PROBLEM_ERROR : PROBLEM_WARNING, stop,
-                                    &change.found, version);
+    change.reached = check_database(wanted, &how, &change.found, version);
     if (change.found.errors && (change.moves || change.reached))
-        change.reached_before =
-            check_database(running, PROBLEM_WARNING, stop, &change.before, version);
+        change.reached_before = check_database(running, &before, &change.before, version);
     if (change.moves || change.reached)
         judge(&change, problems);
     else

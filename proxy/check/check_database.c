@@ -19,9 +19,8 @@ enum { OLDEST_SERVER = 140000, OWN_CONNECTIONS = 2 };
 struct database {
     const struct config *config;
     struct problems *problems;
-    enum problem_level down; /* how bad it is that nobody answers */
-    const atomic_bool *stop; /* or NULL */
-    char *place;             /* how findings call it */
+    struct database_check how;
+    char *place; /* how findings call it */
     struct questions questions;
     enum provider provider;
     PGresult *server; /* one row, columns as in enum server_cell */
@@ -138,14 +137,15 @@ static const char *next_step(const struct pg_error *error)
 static bool enter(struct database *db)
 {
     struct pg_error error;
-    int status = check_session_open(&db->questions.session, db->config->database, db->stop, &error);
+    int status =
+        check_session_open(&db->questions.session, db->config->database, db->how.stop, &error);
     if (!status)
         return true;
     if (status != -ECANCELED && is_refusal(db, &error))
         problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
                      "the server refuses the connection: %s%s", error.text, next_step(&error));
     else
-        problems_add(db->problems, db->down, db->place, NULL,
+        problems_add(db->problems, db->how.down, db->place, NULL,
                      "no connection: %s; is PostgreSQL running there, and is this the address that "
                      "it listens on (its `listen_addresses` and `port`)?",
                      error.text);
@@ -226,7 +226,7 @@ static void check_standby(const struct database *db)
 static void check_tables(struct database *db)
 {
     const struct check_replication replication = {&db->questions, db->config,   db->place,
-                                                  db->problems,   db->provider, db->stop};
+                                                  db->problems,   db->provider, db->how.stop};
     const struct inspector_options options = {.config = db->config,
                                               .questions = &db->questions,
                                               .problems = db->problems,
@@ -249,20 +249,20 @@ static void check_inside(struct database *db, char version[64])
     check_limits(db);
     check_standby(db);
     check_tables(db);
-    check_memory(db->config, &db->questions, db->problems);
+    check_memory(db->config, db->how.beside, &db->questions, db->problems);
 }
 
-bool check_database(const struct config *config, enum problem_level down, const atomic_bool *stop,
+bool check_database(const struct config *config, const struct database_check *how,
                     struct problems *problems, char version[64])
 {
-    struct database db = {.config = config, .problems = problems, .down = down, .stop = stop};
+    struct database db = {.config = config, .problems = problems, .how = *how};
     bool reached = !config->database;
     version[0] = '\0';
     if (config->database && check_conninfo(&db) && enter(&db)) {
         check_inside(&db, version);
         const struct pg_error *loss = questions_lost(&db.questions);
         if (loss)
-            problems_add(problems, down, db.place, NULL,
+            problems_add(problems, how->down, db.place, NULL,
                          "the connection was lost while it was being asked: %s", loss->text);
         reached = !loss;
     }

@@ -7,11 +7,15 @@
 
 #include <stdatomic.h>
 
-/* Adds every finding; a database that does not answer is one of the level `down`. Returns whether
- * it could be asked, and then its version in version[64] ("15.18").
- * Waits for each answer some seconds at most, and leaves nothing changed there. Once `stop` is set,
- * which may be NULL, what was found means nothing. */
-bool check_database(const struct config *config, enum problem_level down, const atomic_bool *stop,
+struct database_check {
+    enum problem_level down; /* how bad it is that nobody answers */
+    const atomic_bool *stop; /* once it is set, what was found means nothing; or NULL */
+    size_t beside;           /* bytes of filters whose keys are in no table */
+};
+
+/* Adds every finding. Returns whether it could be asked, and then its version in version[64]
+ * ("15.18"). Waits for each answer some seconds at most, and leaves nothing changed there. */
+bool check_database(const struct config *config, const struct database_check *how,
                     struct problems *problems, char version[64]);
 
 #endif

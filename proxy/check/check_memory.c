@@ -73,12 +73,12 @@ static void report(const struct config *config, uint64_t rows, double bytes,
     free(remedy);
 }
 
-void check_memory(const struct config *config, struct questions *questions,
+void check_memory(const struct config *config, size_t beside, struct questions *questions,
                   struct problems *problems)
 {
     struct config unbound = *config;
     uint64_t sum = 0;
-    double bytes = 0;
+    double bytes = (double)beside;
     unbound.max_filter_memory = 0;
     if (!config->max_filter_memory)
         return;

@@ -6,9 +6,9 @@
 #include "config/config.h"
 #include "database/catalogue/questions.h"
 
-/* Adds a warning when those of the rows that there are do not, as far as the server can estimate
- * how many these are. */
-void check_memory(const struct config *config, struct questions *questions,
+/* Adds a warning when those of the rows that there are do not, beside others of so many bytes, as
+ * far as the server can estimate how many rows these are. */
+void check_memory(const struct config *config, size_t beside, struct questions *questions,
                   struct problems *problems);
 
 #endif

@@ -6,7 +6,7 @@
 #include "config/config.h"
 
 /* Adds an error for each that is not there or would be refused. It may take a
- * while. */
-void check_sources(const struct config *config, struct problems *problems);
+ * while. Returns the bytes that the filters of all others take. */
+size_t check_sources(const struct config *config, struct problems *problems);
 
 #endif

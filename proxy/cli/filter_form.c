@@ -258,7 +258,7 @@ static struct filter *load_named(int argc, char **argv, const char **path, struc
         *status = misuse(arguments.wrong, arguments.why);
     else if (count < 1)
         *status = misuse(argv[0], "the file is missing");
-    else if (filter_file_load(*path, &filter, seed, &error))
+    else if (filter_file_load(*path, 0, &filter, seed, &error))
         *status = fail("", error.text);
     return filter;
 }

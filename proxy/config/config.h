@@ -175,9 +175,10 @@ struct config {
     uint64_t hint_ttl_ms;       /* how long an admitted key stays admitted without a row seen */
     unsigned max_hints;         /* admitted keys and tombstones remembered at once */
     unsigned max_known_absent;  /* false positives remembered */
-    size_t max_filter_memory;   /* bytes one generation may take, its bitmaps too; 0: no bound */
-    uint64_t drain_delay_ms;    /* SIGTERM: how long before nobody is let in any more */
-    uint64_t drain_timeout_ms;  /* SIGTERM: how long clients may finish */
+    size_t max_filter_memory; /* bytes a generation, its bitmaps and sets of sources may take; 0: no
+                                 bound */
+    uint64_t drain_delay_ms;  /* SIGTERM: how long before nobody is let in any more */
+    uint64_t drain_timeout_ms; /* SIGTERM: how long clients may finish */
     enum log_format log_format;
     enum log_level log_level;  /* what is less is not written */
     struct file_limits limits; /* what this process can keep of max_clients, own_connections */

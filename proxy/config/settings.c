@@ -196,8 +196,8 @@ const struct setting config_settings[] = {
      .most = "100000000", .help = "false positives of the filter remembered at once"},
     {"max_filter_memory", SETTING_SIZE, AT(max_filter_memory), .standard = "0", .least = "0",
      .most = "64tb",
-     .help = "bytes that all filters may take together, with the guard's copies of what is "
-             "published; while they are renewed twice as much; 0: no bound"},
+     .help = "bytes that all filters may take together, of tables and of sources, with the guard's "
+             "copies of what is published; while they are renewed twice as much; 0: no bound"},
     {"drain_delay", SETTING_DURATION, AT(drain_delay_ms), .standard = "0s", .least = "0",
      .most = "1h",
      .help = "after SIGTERM, how long clients are still let in while /readyz says no: as long as a "

@@ -405,6 +405,7 @@ static void init(struct keeper *keeper, struct config *config)
                  &(struct renewal_options){.config = config_to_build_for,
                                            .in_force = generation_in_force,
                                            .guards = guards,
+                                           .beside = &keeper->publishing.sets_bytes,
                                            .lacks = on_lacks,
                                            .announce = on_build_begins,
                                            .complete = on_built,

@@ -1,6 +1,12 @@
 /* What a source's keys mean to the rest of the keeper; see sources.h. */
 #include "keeper/keeper_internal.h"
 
+static size_t room(void *arg, size_t keyspace)
+{
+    const struct keeper *keeper = arg;
+    return publishing_room(&keeper->publishing, keyspace);
+}
+
 /* From the next view on. What was written since the list was made may be missing in it: hints are
  * what keeps such keys, for their time. */
 static void on_taken(void *arg, size_t keyspace, struct key_set *set)
@@ -20,6 +26,7 @@ static void on_refused(void *arg, size_t keyspace, const char *why)
 void keeper_open_sources(struct keeper *keeper)
 {
     sources_open(&keeper->sources, &(struct sources_options){.loop = &keeper->loop,
+                                                             .room = room,
                                                              .taken = on_taken,
                                                              .refused = on_refused,
                                                              .arg = keeper});

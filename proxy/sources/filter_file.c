@@ -138,8 +138,8 @@ int filter_file_save(const char *path, struct filter *filter, const struct filte
 
 /* How long the file is goes along: no number in a damaged header can ask for more memory than a
  * file of that length may need. */
-int filter_file_load(const char *path, struct filter **out, struct filter_seed *seed,
-                     struct filter_file_error *error)
+int filter_file_load(const char *path, size_t max_bytes, struct filter **out,
+                     struct filter_seed *seed, struct filter_file_error *error)
 {
     struct stat status;
     const char *why = NULL;
@@ -153,7 +153,8 @@ int filter_file_load(const char *path, struct filter **out, struct filter_seed *
         why = "it is no regular file";
     }
     if (!code) {
-        const struct filter_image_source source = {read_some, file, (uint64_t)status.st_size};
+        const struct filter_image_source source = {read_some, file, (uint64_t)status.st_size,
+                                                   max_bytes};
         code = filter_image_read(out, seed, &source, &why);
     }
     fclose(file);

@@ -19,9 +19,10 @@ struct filter_file_error {
 int filter_file_save(const char *path, struct filter *filter, const struct filter_seed *seed,
                      struct filter_file_error *error);
 
-/* The filter in *out, which the caller frees with filter_destroy(), and its seed. 0, or a negative
- * errno and *error; -EINVAL and -EBADMSG mean that it is no such file or a damaged one. */
-int filter_file_load(const char *path, struct filter **out, struct filter_seed *seed,
-                     struct filter_file_error *error);
+/* The filter in *out, which the caller frees with filter_destroy(), and its seed; it may take
+ * max_bytes (0: no bound). 0, or a negative errno and *error; -EINVAL and -EBADMSG mean that it is
+ * no such file or a damaged one, -E2BIG that it is larger. */
+int filter_file_load(const char *path, size_t max_bytes, struct filter **out,
+                     struct filter_seed *seed, struct filter_file_error *error);
 
 #endif

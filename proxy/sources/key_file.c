@@ -150,11 +150,12 @@ static bool is_image(int fd)
            memcmp(magic, image_magic, sizeof magic) == 0;
 }
 
-static int read_image(struct filter **out, struct filter_seed *seed, const char *path,
-                      struct key_file_error *error)
+static int read_image(struct filter **out, struct filter_seed *seed,
+                      const struct key_file_options *options, struct key_file_error *error)
 {
+    const char *path = options->path;
     struct filter_file_error its;
-    int status = filter_file_load(path, out, seed, &its);
+    int status = filter_file_load(path, options->filter.max_bytes, out, seed, &its);
     if (!status)
         return 0;
     size_t named = strlen(path) + 2;
@@ -166,7 +167,7 @@ static int read_open(int fd, struct filter **out, struct filter_seed *seed,
 {
     struct reading reading = {.options = options, .error = error, .seed = seed};
     if (is_image(fd))
-        return read_image(out, seed, options->path, error);
+        return read_image(out, seed, options, error);
     int status = filter_seed_random(seed);
     if (status)
         return refuse(error, status, "%s", strerror(-status));

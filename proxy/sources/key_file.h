@@ -23,7 +23,7 @@ bool key_file_is_same(const struct key_file_state *one, const struct key_file_st
 struct key_file_options {
     const char *path;
     const struct key_template *key; /* that each line must be a key of */
-    struct filter_options filter;   /* but for the capacity; of a file of lines */
+    struct filter_options filter;   /* but for the capacity; of an image its max_bytes only */
     const atomic_bool *stop;        /* looked at while reading; it ends with -ECANCELED */
 };
 
@@ -33,7 +33,8 @@ struct key_file_error {
 
 /* The keys in *out, which the caller frees with filter_destroy(), and their seed. `state` is what
  * the file was seen as: -EAGAIN when it is another by the end. -EINVAL: it is no such file, or a
- * part of one. Else another negative errno. *error says why, and names no file. */
+ * part of one; -E2BIG: the filter would be larger than `options` allow. Else another negative
+ * errno. *error says why, and names no file. */
 int key_file_read(struct filter **out, struct filter_seed *seed, const struct key_file_state *state,
                   const struct key_file_options *options, struct key_file_error *error);
 

@@ -2,6 +2,7 @@
 emptied, deleted or damaged never denies a key that the one before had."""
 import contextlib
 import os
+import re
 import threading
 
 import pytest
@@ -264,6 +265,48 @@ def test_more_keys_than_have_places_stop_the_rejecting(start_guard, file):
     assert guard.redis().execute_command("BF.EXISTS", "items", 7000000) == 1
     replace(file, keys(1, 1200))
     guard.wait_guarding()
+
+
+def many(tmp_path, of, count=4):
+    """Keyspaces of as many files each, which `of` makes of a path without an end."""
+    return [from_file(of(tmp_path / f"many{n}"), name=f"many{n}", key=f"many{n}:{{id}}") for n in range(count)]
+
+
+def lines_of(path):
+    path.write_text("".join(f"{path.name}:{n}\n" for n in range(COUNT * 10)))
+    return path
+
+
+def image_of(path):
+    image = path.with_suffix(".filter")
+    assert run_nestguard("filter", "build", lines_of(path), image, "--fpr", "1e-7")[0] == 0
+    return image
+
+
+@pytest.mark.parametrize("of", [lines_of, image_of])
+def test_all_of_them_together_are_no_larger_than_they_may_be(start_guard, check, tmp_path, of):
+    keyspaces = many(tmp_path, of)
+    alone = start_guard(*keyspaces[:1], database=None).keyspace("many0")["filter"]["bytes"]
+    bound = 3 * alone + alone // 2
+    guard = start_guard(*keyspaces, database=None, max_filter_memory=bound, ready=False)
+    wait_until(lambda: guard.keyspace("many3")["source_refused"], PATIENCE, guard.log)
+    assert "more memory than it is allowed" in guard.keyspace("many3")["source_refused"]
+    assert [guard.keyspace(f"many{n}")["state"] == "guarding" for n in range(4)] == [True] * 3 + [False]
+    text, _ = check(*keyspaces, database=None, max_filter_memory=bound).one("error")
+    assert "many3" in text and "more memory than it is allowed" in text
+
+
+def test_a_check_counts_those_of_tables_with_them(check, database, items, tmp_path):
+    def needed(bound, *keyspaces):
+        """Bytes, as far as they are more than the bound."""
+        text = check(items(), *keyspaces, max_filter_memory=bound).text
+        found = re.search(r"the filters need about ([0-9.]+) KiB", text)
+        return found and int(float(found[1]) * 1024)
+
+    database.execute("INSERT INTO items SELECT n FROM generate_series(100000, 200000) n; ANALYZE items")
+    alone = needed(1)
+    assert alone and not needed(alone + 1024)
+    assert needed(alone + 1024, *many(tmp_path, lines_of, 1)) > alone + 1024
 
 
 def test_a_key_without_a_row_is_not_deleted_for_one(start_guard, file):

@@ -74,7 +74,7 @@ static void read_image(uint8_t *bytes, size_t size)
     const char *error = NULL;
     size_t written = 0;
     struct reading reading = {bytes, 0, size};
-    const struct filter_image_source source = {read_bytes, &reading, size};
+    const struct filter_image_source source = {read_bytes, &reading, size, 0};
     const struct filter_image_sink sink = {count_bytes, &written};
     int code = filter_image_read(&filter, &seed, &source, &error);
     CHECK((code == 0) == (filter != NULL) && (code == 0) == (error == NULL));
@@ -91,12 +91,12 @@ static void mend_content(uint8_t *bytes, size_t size)
     struct filter *filter = NULL;
     const char *error;
     struct reading reading = {bytes, sizeof header, size};
-    const struct filter_image_source source = {read_bytes, &reading, size};
+    const struct filter_image_source source = {read_bytes, &reading, size, 0};
     if (size < sizeof header + sizeof(uint64_t))
         return;
     memcpy(&header, bytes, sizeof header);
     if (header.length == size - sizeof header - sizeof(uint64_t) &&
-        make(&filter, &header, &error) == 0) {
+        make(&filter, &header, &source, &error) == 0) {
         struct parts parts = parts_of(filter);
         struct stream stream = {.source = &source};
         CHECK(move_parts(&stream, &parts) == 0);

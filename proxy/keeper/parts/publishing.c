@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/memory.h"
+#include "build/filter_size.h"
 
 #include <stdlib.h>
 
@@ -226,6 +227,25 @@ void publishing_give_set(struct publishing *publishing, size_t keyspace, struct 
 }
 
 /* Of those that the configuration still has. */
+/* `but`: one that is left out; SIZE_MAX: none. */
+static size_t bytes_of_sets(const struct publishing *publishing, size_t but)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        if (i != but && publishing->sets[i])
+            bytes += filter_stats(publishing->sets[i]->filter).bytes;
+    return bytes;
+}
+
+size_t publishing_room(const struct publishing *publishing, size_t keyspace)
+{
+    const struct config *config = publishing_config(publishing);
+    size_t taken = bytes_of_sets(publishing, keyspace);
+    if (publishing->generation)
+        taken += filter_size_taken(publishing->generation, config);
+    return filter_size_room(config, taken);
+}
+
 static void give_sets(const struct publishing *publishing, struct view *view)
 {
     for (size_t i = 0; i < view->config->keyspace_count; i++)
@@ -302,6 +322,7 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
         view_create(publishing->shared, publishing->generation, states, outlet->count + 1);
     free(states);
     give_sets(publishing, view);
+    publishing->sets_bytes = bytes_of_sets(publishing, SIZE_MAX);
     view->newest = publishing->newest;
     view->building = publishing->building;
     view->standing = &publishing->standing;

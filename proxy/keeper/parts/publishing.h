@@ -43,6 +43,7 @@ struct publishing {
     struct keyspace_status *keyspaces; /* by their numbers */
     struct key_set **sets;             /* likewise, of those with a source; NULL: none yet */
     uint64_t sets_given;               /* so far */
+    _Atomic size_t sets_bytes; /* of their filters, as of the newest view; builds look at it */
     char **lacks; /* likewise: why no generation could be built with it; NULL: one could */
     char obstacles[OBSTACLES][256]; /* "": it is none */
     uint64_t newest;                /* number of the newest generation that was begun */
@@ -64,6 +65,9 @@ void publishing_clear(struct publishing *publishing, enum obstacle obstacle);
  * why it has none, or not the newest, until others are given or that is over (NULL). */
 void publishing_give_set(struct publishing *publishing, size_t keyspace, struct key_set *set);
 void publishing_refuse_set(struct publishing *publishing, size_t keyspace, const char *why);
+/* Bytes that the filter of another set for it may take beside all that others have in force; 0:
+ * there is no bound. A generation that is being built is not known yet. */
+size_t publishing_room(const struct publishing *publishing, size_t keyspace);
 /* Until a generation has it. */
 void publishing_lacks(struct publishing *publishing, size_t keyspace, const char *why);
 void publishing_builds(struct publishing *publishing, uint64_t newest, bool building);

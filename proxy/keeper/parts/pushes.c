@@ -40,6 +40,7 @@ struct push {
     int fd;
     struct filter_seed seed;
     struct told told;
+    size_t room;                    /* bytes that the filter may take; 0: no bound */
     uint64_t began, bytes;          /* clock_ms(); sent so far */
     struct buffer gathered;         /* not given to the thread yet */
     bool works, has_ended, is_gone; /* a thread has it; all was sent; the sender has left */
@@ -131,6 +132,9 @@ static void fail(struct push *push, enum push_outcome outcome, const char *why)
     snprintf(push->why, sizeof push->why, "%s", why);
 }
 
+static const char too_large[] =
+    "the filter of its keys would be larger than max_filter_memory has room for";
+
 static void read_list(struct push *push)
 {
     const struct config *config = push->config->config;
@@ -139,13 +143,13 @@ static void read_list(struct push *push)
         .key = &keyspace->key,
         .filter = {.kind = keyspace->filter,
                    .false_positive_rate = keyspace->false_positive_rate,
-                   .max_bytes = config->max_filter_memory},
+                   .max_bytes = push->room},
         .stop = &push->pushes->stop};
     struct key_file_error error;
     int status = key_file_read_lines(&push->filter, push->fd, &push->seed, &options,
                                      &push->result.lines, &error);
     if (status == -E2BIG)
-        fail(push, PUSH_TOO_LARGE, "the filter of its keys would be larger than max_filter_memory");
+        fail(push, PUSH_TOO_LARGE, too_large);
     else if (status == -EINVAL || status == -EMSGSIZE)
         fail(push, PUSH_WRONG, error.text);
     else if (status)
@@ -206,6 +210,13 @@ static void refuse(struct push *push, const char *why)
     options->refused(options->arg, push->keyspace, text);
 }
 
+/* Others may have come into force while the list was read. */
+static bool has_room(const struct push *push)
+{
+    size_t room = publishing_room(push->pushes->options.publishing, push->keyspace);
+    return !room || filter_stats(push->filter).bytes <= room;
+}
+
 static bool may_be_taken(struct push *push)
 {
     const struct key_set *before = push->pushes->options.publishing->sets[push->keyspace];
@@ -219,6 +230,8 @@ static bool may_be_taken(struct push *push)
     else if (!source_has_enough(keyspace_of(push), push->result.keys, before, push->why,
                                 sizeof push->why))
         push->result.outcome = PUSH_TOO_FEW;
+    else if (!has_room(push))
+        fail(push, PUSH_TOO_LARGE, too_large);
     return push->result.outcome == PUSH_TAKEN;
 }
 
@@ -257,6 +270,7 @@ static void give_to_thread(struct push *push)
     push->writing = push->gathered;
     push->gathered = empty;
     push->works = true;
+    push->room = publishing_room(push->pushes->options.publishing, push->keyspace);
     if (push->has_ended)
         uv_queue_work(push->pushes->options.loop, &push->work, on_read, on_list_read);
     else

@@ -31,6 +31,7 @@ struct source_look {
     struct source source; /* as it was; then as it is */
     uint64_t wanted;      /* sources.wanted when it began */
     uint64_t all_wanted;  /* sources.all_wanted, likewise */
+    size_t room;          /* bytes that the filter may take; 0: no bound */
     uint64_t keys;        /* that are in force */
     bool has_keys;
     struct key_set *set; /* what came of it; NULL: nothing new */
@@ -113,7 +114,7 @@ static void read_file(struct source_look *look)
         .key = &keyspace->key,
         .filter = {.kind = keyspace->filter,
                    .false_positive_rate = keyspace->false_positive_rate,
-                   .max_bytes = look->config->config->max_filter_memory},
+                   .max_bytes = look->room},
         .stop = &look->sources->stop};
     struct key_file_error error;
     struct filter *filter;
@@ -193,6 +194,19 @@ static void tell(struct source_look *look)
     }
 }
 
+/* Others may have come into force while it was read. */
+static void hold_against_room(struct source_look *look)
+{
+    const struct sources_options *options = &look->sources->options;
+    size_t room = options->room(options->arg, look->keyspace);
+    if (!look->set || !room || filter_stats(look->set->filter).bytes <= room)
+        return;
+    refuse(look, "the filter would take more memory than it is allowed");
+    look->source.taken = false;
+    key_set_release(look->set);
+    look->set = NULL;
+}
+
 /* A number means one source for as long as the process lives. */
 static void on_looked(uv_work_t *work, int status)
 {
@@ -200,6 +214,7 @@ static void on_looked(uv_work_t *work, int status)
     struct sources *sources = look->sources;
     sources->look = NULL;
     if (!status && !sources->ended) {
+        hold_against_room(look);
         *sources->of[look->keyspace] = look->source;
         tell(look);
     }
@@ -220,6 +235,7 @@ static void look_at(struct sources *sources, size_t keyspace, const struct key_s
                                  .source = *sources->of[keyspace],
                                  .wanted = sources->wanted,
                                  .all_wanted = sources->all_wanted,
+                                 .room = sources->options.room(sources->options.arg, keyspace),
                                  .keys = set ? set->listed : 0,
                                  .has_keys = set != NULL};
     look->config->references++;

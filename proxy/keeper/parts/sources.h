@@ -18,6 +18,8 @@
 
 struct sources_options {
     uv_loop_t *loop;
+    /* Bytes that the filter of the keyspace's keys may take; 0: no bound. */
+    size_t (*room)(void *arg, size_t keyspace);
     /* New keys for the keyspace: the reference is the callee's. */
     void (*taken)(void *arg, size_t keyspace, struct key_set *set);
     /* What its file holds now is not believed. `why` lives until the call returns; NULL: it is what

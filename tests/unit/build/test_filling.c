@@ -17,6 +17,7 @@ static struct generation *generation;
 static struct pg_error error;
 static _Atomic uint64_t rows;
 static atomic_bool halt, hurried = true;
+static _Atomic size_t beside;
 
 static int start(void **state)
 {
@@ -51,6 +52,7 @@ static int begin(void **state)
     rows = 0;
     halt = false;
     config->max_filter_memory = 0;
+    beside = 0;
     return 0;
 }
 
@@ -75,7 +77,8 @@ static int fill(size_t keyspace, uint64_t estimate, bool keeps_copies)
                               .keeps_copies = keeps_copies,
                               .rows = &rows,
                               .halt = &halt,
-                              .hurried = &hurried};
+                              .hurried = &hurried,
+                              .beside = &beside};
     error.text[0] = '\0';
     int status = filling_begin(&filling, estimate, &error);
     return status ? status : filling_run(&filling, &whole, &error);
@@ -136,6 +139,16 @@ static void a_filter_of_that_size_that_cannot_be_had_is_an_error(void **state)
     assert_null(generation->filters[0]);
 }
 
+static void filters_of_sources_have_their_share_of_the_memory(void **state)
+{
+    (void)state;
+    config->max_filter_memory = 1 << 20;
+    assert_int_equal(fill(0, ROWS, true), 0);
+    forget(0);
+    beside = (1 << 20) - 20000;
+    assert_int_equal(fill(0, ROWS, true), -E2BIG);
+}
+
 /* Only a log tells of each one's removal. */
 static void copies_of_a_key_are_entries_where_a_log_is_followed(void **state)
 {
@@ -182,6 +195,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wrong_estimate_has_them_read_once_more_into_one_that_fits,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_filter_of_that_size_that_cannot_be_had_is_an_error, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(filters_of_sources_have_their_share_of_the_memory, begin,
                                         end),
         cmocka_unit_test_setup_teardown(copies_of_a_key_are_entries_where_a_log_is_followed, begin,
                                         end),

@@ -32,7 +32,7 @@ static struct filter *load(void)
     struct filter *filter;
     struct filter_seed seed;
     struct filter_file_error error;
-    if (filter_file_load(path, &filter, &seed, &error))
+    if (filter_file_load(path, 0, &filter, &seed, &error))
         fail_msg("%s", error.text);
     assert_int_equal(seed.k0, run_seed);
     assert_int_equal(seed.k1, ~run_seed);
@@ -45,7 +45,7 @@ static int refused(const char *part)
     struct filter *filter = (void *)1;
     struct filter_seed seed;
     struct filter_file_error error = {""};
-    int code = filter_file_load(path, &filter, &seed, &error);
+    int code = filter_file_load(path, 0, &filter, &seed, &error);
     if (code == 0)
         fail_msg("taken for a filter instead of \"%s\"", part);
     assert_null(filter);
@@ -104,6 +104,36 @@ static void test_every_kind_comes_back_as_it_was(void **state)
                              filter_contains(again, hash_of(STRANGERS + i)));
         filter_destroy(again);
         filter_destroy(filter);
+    }
+}
+
+static int load_within(size_t max_bytes, struct filter **out)
+{
+    struct filter_seed seed;
+    struct filter_file_error error = {""};
+    int code = filter_file_load(path, max_bytes, out, &seed, &error);
+    if (code == -E2BIG)
+        assert_non_null(strstr(error.text, "more memory than it is allowed"));
+    return code;
+}
+
+static void test_a_bound_is_kept_from_the_reading_on(void **state)
+{
+    (void)state;
+    for (kind = 0; filter_kind_name(kind); kind++) {
+        struct filter *filter = make(3000, 1e-3), *again;
+        insert_range(filter, 0, 3000);
+        save(filter);
+        size_t bytes = filter_stats(filter).bytes;
+        filter_destroy(filter);
+        assert_int_equal(load_within(1, &again), -E2BIG);
+        assert_int_equal(load_within(bytes - 1, &again), -E2BIG);
+        assert_null(again);
+        assert_int_equal(load_within(bytes, &again), 0);
+        for (uint64_t i = 0; i < 100000 && !filter_insert(again, hash_of(STRANGERS + i)); i++)
+            ;
+        assert_true(filter_stats(again).bytes <= bytes);
+        filter_destroy(again);
     }
 }
 
@@ -364,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_comes_back_as_it_was),
+        cmocka_unit_test(test_a_bound_is_kept_from_the_reading_on),
         cmocka_unit_test(test_what_removes_still_removes_every_copy),
         cmocka_unit_test(test_a_grown_filter_comes_back_whole_and_grows_on),
         cmocka_unit_test(test_an_empty_filter_comes_back_empty),

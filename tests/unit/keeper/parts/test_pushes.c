@@ -266,6 +266,40 @@ static void more_told_keys_than_can_be_kept_end_the_rejecting(void **state)
     bench_finish(&bench);
 }
 
+static size_t bytes_of(const struct bench *bench, size_t keyspace)
+{
+    return bench->sets[keyspace] ? filter_stats(bench->sets[keyspace]->filter).bytes : 0;
+}
+
+static void lists_that_are_read_at_once_have_the_memory_together(void **state)
+{
+    struct bench bench;
+    struct push *other;
+    (void)state;
+    bench_init(&bench);
+    push_keys(&bench, 1, 1000);
+    size_t bound = 2 * bytes_of(&bench, 0) - 1;
+    bench.publishing.shared->config->max_filter_memory = bound;
+    struct push *push = begin(&bench);
+    take_keys(&bench, push, 1, 1000);
+    assert_int_equal(pushes_begin(&bench.pushes, 1, &other), 0);
+    take(&bench, other, span_of("other:1\nother:2\n"));
+    push_end(other, on_done, &bench);
+    end(&bench, push);
+    assert_int_equal(bench.done, 3);
+    assert_int_equal(bench.taken, 3);
+    assert_true(bytes_of(&bench, 0) + bytes_of(&bench, 1) <= bound);
+    bench.publishing.shared->config->max_filter_memory = bytes_of(&bench, 0) + 1;
+    key_set_release(bench.sets[1]);
+    bench.sets[1] = NULL;
+    assert_int_equal(pushes_begin(&bench.pushes, 1, &other), 0);
+    take(&bench, other, span_of("other:1\nother:2\n"));
+    end(&bench, other);
+    assert_int_equal(bench.outcome, PUSH_TOO_LARGE);
+    assert_int_equal(bytes_of(&bench, 1), 0);
+    bench_finish(&bench);
+}
+
 static void without_a_place_for_the_file_it_fails(void **state)
 {
     struct bench bench;
@@ -305,6 +339,7 @@ int main(void)
         cmocka_unit_test(who_breaks_off_changes_nothing_and_lets_another_begin),
         cmocka_unit_test(keys_told_one_by_one_meanwhile_are_in_it),
         cmocka_unit_test(more_told_keys_than_can_be_kept_end_the_rejecting),
+        cmocka_unit_test(lists_that_are_read_at_once_have_the_memory_together),
         cmocka_unit_test(without_a_place_for_the_file_it_fails),
         cmocka_unit_test(who_is_reading_when_the_guard_ends_is_told_so),
     };

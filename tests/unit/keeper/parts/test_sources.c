@@ -71,7 +71,8 @@ struct bench {
     struct shared_config *shared;
     struct sources sources;
     struct key_set *set;
-    unsigned taken;
+    size_t room;
+    unsigned taken, refused;
 };
 
 static void take(void *arg, size_t keyspace, struct key_set *set)
@@ -83,19 +84,31 @@ static void take(void *arg, size_t keyspace, struct key_set *set)
     bench->taken++;
 }
 
+static size_t room_of(void *arg, size_t keyspace)
+{
+    struct bench *bench = arg;
+    (void)keyspace;
+    return bench->room;
+}
+
 static void refuse(void *arg, size_t keyspace, const char *why)
 {
-    (void)arg, (void)keyspace;
-    fail_msg("%s", why);
+    struct bench *bench = arg;
+    (void)keyspace;
+    if (!bench->room)
+        fail_msg("%s", why);
+    assert_non_null(strstr(why, "more memory than it is allowed"));
+    bench->refused++;
 }
 
 static void bench_init(struct bench *bench)
 {
     *bench = (struct bench){.shared = shared_config_create(config_from_text(text))};
     assert_int_equal(uv_loop_init(&bench->loop), 0);
-    sources_open(&bench->sources,
-                 &(struct sources_options){
-                     .loop = &bench->loop, .taken = take, .refused = refuse, .arg = bench});
+    sources_open(
+        &bench->sources,
+        &(struct sources_options){
+            .loop = &bench->loop, .room = room_of, .taken = take, .refused = refuse, .arg = bench});
 }
 
 static void bench_finish(struct bench *bench)
@@ -156,6 +169,26 @@ static void a_file_that_changes_settles_whatever_its_clock_says(void **state)
     bench_finish(&bench);
 }
 
+/* The file's reader was given the room; what others took meanwhile it does not know. */
+static void what_has_no_room_any_more_is_refused(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.room = 1;
+    put_file(100, 3600);
+    look(&bench);
+    look(&bench);
+    assert_int_equal(bench.taken, 0);
+    assert_int_equal(bench.refused, 1);
+    bench.room = 1 << 20;
+    sources_retry(&bench.sources);
+    while (!bench.taken) /* it settles */
+        look(&bench);
+    assert_int_equal(bench.refused, 1);
+    bench_finish(&bench);
+}
+
 static void what_is_being_read_when_all_are_wanted_anew_is_read_again(void **state)
 {
     struct bench bench;
@@ -191,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_old_at_the_start_is_taken_at_once),
         cmocka_unit_test(a_file_that_changes_settles_whatever_its_clock_says),
+        cmocka_unit_test(what_has_no_room_any_more_is_refused),
         cmocka_unit_test(what_is_being_read_when_all_are_wanted_anew_is_read_again)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
