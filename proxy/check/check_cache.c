@@ -392,9 +392,7 @@ static bool check_server(struct walk *walk, const struct address *address)
 static void on_node(void *arg, const struct redis_place *place)
 {
     struct walk *walk = arg;
-    char host[REDIS_HOST_SIZE];
-    snprintf(host, sizeof host, "%s", place->host);
-    struct address address = {.host = host, .port = place->port};
+    struct address address = {.host = (char *)place->host, .port = place->port};
     walk->all &= check_server(walk, &address);
 }
 
@@ -418,6 +416,38 @@ static bool check_nodes(const struct config *config, enum problem_level down,
     check_versions_end(&versions, problems);
     return status == 0 && walk.all;
 }
+
+/* ---- nothing but where it is ---- */
+
+static void see_place(void *arg, const struct redis_place *place)
+{
+    struct walk *walk = arg;
+    struct address address = {.host = (char *)place->host, .port = place->port};
+    walk->all &= !is_the_guard(walk->config, &address, walk->problems);
+}
+
+bool check_cache_is_another(const struct config *config, struct problems *problems)
+{
+    struct problems unheard = {0};
+    struct redis_place found;
+    struct cache_cluster_seeds seeds;
+    char error[256];
+    unsigned uncovered;
+    struct walk walk = {.config = config, .problems = problems, .all = true};
+    if (!seeds_are_others(config, problems))
+        return false;
+    if (config->cache.is_cluster)
+        redis_locate_nodes(cache_cluster_seeds(&seeds, config), &uncovered, error, see_place,
+                           &walk);
+    else if (!config->cache.primary)
+        walk.all = !is_the_guard(config, &config->cache.address, problems);
+    else if (locate(config, PROBLEM_WARNING, &unheard, &found))
+        see_place(&walk, &found);
+    problems_finish(&unheard);
+    return walk.all;
+}
+
+/* ---- the whole of it ---- */
 
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64])

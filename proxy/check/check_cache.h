@@ -11,4 +11,9 @@
 bool check_cache(const struct config *config, enum problem_level down, struct problems *problems,
                  char version[64]);
 
+/* Whether nothing that the file names for the cache, or that sentinels or nodes name, is where the
+ * guard itself listens; else it adds an error. Who does not answer is not told of. Looks names up,
+ * and waits as check_cache() does. */
+bool check_cache_is_another(const struct config *config, struct problems *problems);
+
 #endif

@@ -70,7 +70,7 @@ struct keeper_cache {
 /* A file that was read, until a cache that it names anew, and the database, have answered. */
 struct reloading {
     struct config *fresh;    /* NULL: none */
-    struct inquiry *inquiry; /* of the database, about that; NULL: none is under way */
+    struct inquiry *inquiry; /* of others, about that; NULL: none is under way */
     struct reload reload;
     reload_done done;
     void *arg;

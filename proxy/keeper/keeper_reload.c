@@ -1,7 +1,8 @@
 /* Another configuration comes into force, as far as that is possible while the guard runs:
  *
  *   file ─▶ reload_read() ─▶ [a cache that it names anew is reached (keeper_cache.c)]
- *        ─▶ reload_follow() ─▶ [the database has what it wants anew (inquiry.h)]
+ *        ─▶ reload_follow() ─▶ [that cache is not the guard itself, and the database has what it
+ *                                wants anew (inquiry.h)]
  *        ─▶ reload_take() ─▶ SQL for its keyspaces ─▶ a view of it ─▶ every worker
  *                                                └─▶ old values are purged ─▶ a generation, if a
  *                                                                             filter is wanted
@@ -137,12 +138,13 @@ static void drop(struct keeper *keeper)
     end(keeper, false);
 }
 
-static void on_asked(void *arg, const struct problems *found)
+static void on_asked(void *arg, const struct inquiry_findings *found)
 {
     struct keeper *keeper = arg;
     struct reloading *reloading = &keeper->reloading;
     reloading->inquiry = NULL;
-    problems_append(&reloading->reload.problems, found);
+    problems_append(&reloading->reload.problems, &found->problems);
+    reloading->reload.by_database = found->of_database;
     if (!keeper->draining) {
         take(keeper);
         return;
@@ -151,7 +153,23 @@ static void on_asked(void *arg, const struct problems *found)
     drop(keeper);
 }
 
-/* The cache's answer may come once more while the database is asked. */
+/* The cache is asked about once it has answered, and is the one that would be used. */
+static void inquire(struct keeper *keeper)
+{
+    struct reloading *reloading = &keeper->reloading;
+    const struct config *running = keeper_config(keeper);
+    struct inquiry_options options = {
+        .running = keeper->publishing.shared,
+        .wanted = reloading->fresh,
+        .cache = config_moves_cache(running, reloading->fresh),
+        .database = reload_asks_database(running, reloading->fresh, &reloading->reload),
+        .done = on_asked,
+        .arg = keeper};
+    if (options.cache || options.database)
+        reloading->inquiry = inquiry_begin(&keeper->loop, &options);
+}
+
+/* The cache's answer may come once more while others are asked. */
 void keeper_go_on_reloading(struct keeper *keeper, const char *why)
 {
     struct reloading *reloading = &keeper->reloading;
@@ -162,9 +180,8 @@ void keeper_go_on_reloading(struct keeper *keeper, const char *why)
         reloading->reload.changes.cache_stays = xstrdup(why);
     if (reloading->fresh)
         reloading->fresh = reload_follow(running, reloading->fresh, &reloading->reload);
-    if (reloading->fresh && reload_asks_database(running, reloading->fresh, &reloading->reload))
-        reloading->inquiry = inquiry_begin(&keeper->loop, keeper->publishing.shared,
-                                           reloading->fresh, on_asked, keeper);
+    if (reloading->fresh)
+        inquire(keeper);
     if (!reloading->inquiry)
         take(keeper);
 }

@@ -102,7 +102,7 @@ bool reload_asks_database(const struct config *running, const struct config *fre
 
 struct shared_config *reload_take(struct config *fresh, struct reload *reload)
 {
-    reload->refused = reload->by_database = reload->problems.errors > 0;
+    reload->refused = reload->problems.errors > 0;
     if (!reload->refused)
         log_configure(fresh->log_format, fresh->log_level);
     tell(reload);

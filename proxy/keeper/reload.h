@@ -8,7 +8,8 @@
 /* What came of it. Zeroed it is empty. */
 struct reload {
     bool refused;             /* everything stays as it is: there are errors */
-    bool by_database;         /* these are what the database says of a file that has none */
+    bool by_database;         /* these are what the database says of a file that has none; else
+                                 they are the file's */
     struct problems problems; /* of the file, also those that refuse nothing */
     struct setting_changes changes;
 };
@@ -29,7 +30,7 @@ bool reload_asks_database(const struct config *running, const struct config *fre
                           const struct reload *reload);
 
 /* Makes of it the configuration to use from now on, with one reference; NULL, and it is freed, when
- * `problems` has errors by now, which are the database's. Everything goes to the log, too: nobody
+ * `problems` has errors by now, which the inquiry found. Everything goes to the log, too: nobody
  * sits in front of a guard that gets a signal. */
 struct shared_config *reload_take(struct config *fresh, struct reload *reload);
 

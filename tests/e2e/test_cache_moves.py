@@ -11,6 +11,8 @@ import redis
 from beside import redis_beside
 from following import follow
 from gate import Gate
+from ports import free_port
+from sentinels import NAME as SENTINELS_NAME, Sentinel
 from servers import PATIENCE
 from test_client_list import number_of
 from test_published import NAME, absent, lease, published, wait_lease
@@ -418,6 +420,38 @@ def test_it_ends_in_the_middle_of_it(moving, other):
         assert file.take(cache=other.url)["cache"]["taken"]
         wait_until(lambda: "clients are led to the new one" in guard.log(), PATIENCE, guard.log)
         assert guard.stop() == 0
+
+
+@pytest.mark.parametrize("listen, url", [
+    ("127.0.0.1:{port}", "redis://localhost:{port}/0"),
+    ("0.0.0.0:{port}", "redis://127.0.0.1:{port}"),
+    ("unix:{folder}/guard.sock", "unix:{folder}/./guard.sock")])
+def test_the_guard_itself_is_refused(moving, cache, tmp_path, listen, url):
+    """It looks like the cache behind it, and would be asked by itself without end. Where it listens it still
+    does when the file names another address."""
+    places = {"port": free_port(), "folder": tmp_path}
+    guard, file = moving(listen=[listen.format(**places)])
+    client = redis.from_url(url.format(**places).replace("unix:", "unix://"))
+    for settings in ({}, {"listen": ["127.0.0.1:1"]}):
+        guard.configure({**file.settings, "cache": url.format(**places), **settings})
+        answer = guard.control("POST", "/v1/reload")
+        assert answer.status_code == 409, answer.text
+        assert answer.json()["error"] == "the file has errors: nothing was changed"
+        assert "it is the guard's own address (listen: " in answer.text
+    assert client.set("plain", "x") and cache.client().get("plain") == b"x"
+    assert "it is the guard's own address" in guard.status()["reload_refused"]
+
+
+def test_the_guard_named_by_a_sentinel_is_refused(moving):
+    guard, file = moving()
+    sentinel = Sentinel(guard)
+    sentinel.start()
+    try:
+        guard.configure({**file.settings, "cache": f"redis-sentinel://{sentinel.address}/{SENTINELS_NAME}"})
+        answer = guard.control("POST", "/v1/reload")
+        assert answer.status_code == 409 and "it is the guard's own address" in answer.text, answer.text
+    finally:
+        sentinel.stop()
 
 
 def test_a_signal_does_the_same(moving, other):

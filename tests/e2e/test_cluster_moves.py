@@ -258,6 +258,13 @@ class TestTheSameCluster:
             clients.go_on()
         assert not clients.problems
 
+    def test_by_the_guard_itself_it_is_refused(self, moving, place):
+        here = place("cluster")
+        guard, file = moving(here)
+        guard.configure({**file.settings, "cache": f"{here.url},localhost:{guard.port}"})
+        answer = guard.control("POST", "/v1/reload")
+        assert answer.status_code == 409 and "it is the guard's own address" in answer.text, answer.text
+
     def test_by_another_password(self, moving, place):
         here = place("cluster")
         for server in here.servers:
