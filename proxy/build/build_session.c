@@ -29,22 +29,6 @@ int build_session_ask_lag(struct pg_session *session, struct built *built, struc
     return built->server.standby ? standby_lag_ask(&built->behind, session, error) : 0;
 }
 
-/* One that would not say it at connecting would end the transaction. */
-int build_session_ask_position(struct pg_session *session, struct pg_server *server,
-                               struct pg_error *error)
-{
-    PGresult *result;
-    if (!server->standby || !server->position)
-        return 0;
-    int status = pg_session_exec(session, pg_server_position, 0, NULL, &result, error);
-    if (status)
-        return status;
-    pg_server_read_position(server, result);
-    server->moment = pg_server_moment();
-    PQclear(result);
-    return 0;
-}
-
 /* Repeatable read: all statements have the snapshot of the first. Why no lock is waited for long:
  * see build_locks.h. */
 int build_session_begin(struct pg_session *session, struct pg_error *error)
@@ -63,8 +47,24 @@ int build_session_import(struct pg_session *session, const char *exported, struc
     return execute(session, sql, error);
 }
 
-int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
-                                uint32_t *next_xid, struct pg_error *error)
+/* One that would not say it at connecting would end the transaction. */
+static int ask_position(struct pg_session *session, struct pg_server *server,
+                        struct pg_error *error)
+{
+    PGresult *result;
+    if (!server->standby || !server->position)
+        return 0;
+    int status = pg_session_exec(session, pg_server_position, 0, NULL, &result, error);
+    if (status)
+        return status;
+    pg_server_read_position(server, result);
+    server->moment = pg_server_moment();
+    PQclear(result);
+    return 0;
+}
+
+int build_session_read_snapshot(struct pg_session *session, struct built *built,
+                                struct pg_error *error)
 {
     /* An id's age is how many came after it: the only way to ask for the next without taking it. */
     static const char sql[] =
@@ -73,11 +73,12 @@ int build_session_read_snapshot(struct pg_session *session, struct snapshot *sna
     int status = pg_session_exec(session, sql, 0, NULL, &result, error);
     if (status)
         return status;
-    status = snapshot_read(snapshot, PQgetvalue(result, 0, 0));
-    *next_xid = snapshot->xmin + (uint32_t)strtoul(PQgetvalue(result, 0, 1), NULL, 10);
-    if (status)
-        pg_error_say(error, "the server's snapshot is not understood");
+    status = snapshot_read(&built->snapshot, PQgetvalue(result, 0, 0));
+    built->next_xid = built->snapshot.xmin + (uint32_t)strtoul(PQgetvalue(result, 0, 1), NULL, 10);
     PQclear(result);
+    if (!status)
+        return ask_position(session, &built->server, error);
+    pg_error_say(error, "the server's snapshot is not understood");
     return status;
 }
 

@@ -15,11 +15,6 @@ int build_session_read_values(struct pg_session *session, const struct config *c
 /* Before that: how far the server, which built->server says, may be behind. */
 int build_session_ask_lag(struct pg_session *session, struct built *built, struct pg_error *error);
 
-/* Within a transaction that has its snapshot: up to where a standby has come by now, which is no
- * less than what the snapshot shows. */
-int build_session_ask_position(struct pg_session *session, struct pg_server *server,
-                               struct pg_error *error);
-
 /* Begins a transaction whose snapshot, one for all of it, is taken by its first query; LOCK TABLE
  * is none. It waits for no lock longer than a moment (sqlstate 55P03). */
 int build_session_begin(struct pg_session *session, struct pg_error *error);
@@ -27,9 +22,10 @@ int build_session_begin(struct pg_session *session, struct pg_error *error);
 /* Before the first query: the snapshot is this one, that another transaction has exported. */
 int build_session_import(struct pg_session *session, const char *exported, struct pg_error *error);
 
-/* The snapshot that the transaction has, and the id that the next one to write will get. */
-int build_session_read_snapshot(struct pg_session *session, struct snapshot *snapshot,
-                                uint32_t *next_xid, struct pg_error *error);
+/* The snapshot that the transaction has, and the id that the next one to write will get; of a
+ * standby up to where it has come by now, too, which is no less than what the snapshot shows. */
+int build_session_read_snapshot(struct pg_session *session, struct built *built,
+                                struct pg_error *error);
 
 /* A new string: its name for others to begin with, as long as this transaction lasts. */
 int build_session_export(struct pg_session *session, char **exported, struct pg_error *error);

@@ -207,12 +207,8 @@ static int begin_snapshot(struct builder *builder)
         struct build_stream_options options = stream_options(builder, NULL);
         status = build_stream_compare(&builder->built, &options, &builder->error);
     }
-    if (!status)
-        status = build_session_read_snapshot(builder->session, &builder->built.snapshot,
-                                             &builder->built.next_xid, &builder->error);
     return status ? status
-                  : build_session_ask_position(builder->session, &builder->built.server,
-                                               &builder->error);
+                  : build_session_read_snapshot(builder->session, &builder->built, &builder->error);
 }
 
 /* The slot's is there as long as its connection is silent; without a slot, the session's own. */

@@ -21,7 +21,6 @@
 #include "handover/handover.h"
 #include "keeper/told_entry.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,13 +91,17 @@ static void send_to_other(struct succession *succession, bool is_awaited)
 
 /* ---- the successor ---- */
 
-static void offer(struct succession *succession);
-
 static void let_in(struct succession *succession, const char *why)
 {
     log_info("process %d %s: this one serves from here on", (int)succession->other, why);
     succession->phase = SUCCESSION_BESIDE;
     succession->options.let_in(succession->options.arg);
+}
+
+static void offer(struct succession *succession)
+{
+    if (!succession->options.is_last)
+        naming_try(&succession->naming);
 }
 
 static void serve_alone(struct succession *succession)
@@ -185,21 +188,6 @@ void succession_reached(struct succession *succession, uint64_t position)
 
 /* ---- the predecessor ---- */
 
-static void on_poll_closed(uv_handle_t *handle)
-{
-    struct succession *succession = handle->data;
-    close(succession->listening[(uv_poll_t *)handle - succession->asked]);
-    succession->names--;
-}
-
-/* No third process is to ask here. */
-static void withdraw(struct succession *succession)
-{
-    for (int i = 0; i < succession->names; i++)
-        if (!uv_is_closing((uv_handle_t *)&succession->asked[i]))
-            uv_close((uv_handle_t *)&succession->asked[i], on_poll_closed);
-}
-
 static void say_alive(struct succession *succession)
 {
     uint64_t now = clock_ms();
@@ -241,7 +229,7 @@ static void yield(struct succession *succession, bool stands)
     succession->phase = SUCCESSION_YIELDED;
     succession->stands = stands;
     stand(succession, stands ? clock_ms() + LEASE_MS : 0);
-    withdraw(succession);
+    naming_withdraw(&succession->naming);
     options->limit(options->arg, succession->position);
     options->yield(options->arg);
     send_to_other(succession, true);
@@ -274,8 +262,7 @@ static void dismiss(struct succession *succession)
 
 static void go_on_serving(struct succession *succession)
 {
-    if (!succession->names)
-        offer(succession);
+    offer(succession);
     if (succession->channel && !succession->dismissed &&
         channel_unsent(succession->channel) > succession->unread_max)
         dismiss(succession);
@@ -415,14 +402,9 @@ void succession_go_on(struct succession *succession)
 static const struct channel_events events = {.frame = on_frame, .ended = on_ended};
 
 /* One at a time: who comes second finds the end of a channel, and takes the address for taken. */
-static void on_asked(uv_poll_t *poll, int status, int what)
+static void on_asked(void *arg, int fd)
 {
-    struct succession *succession = poll->data;
-    (void)status;
-    (void)what;
-    int fd = handover_accept(succession->listening[poll - succession->asked]);
-    if (fd < 0)
-        return;
+    struct succession *succession = arg;
     if (succession->channel ||
         handover_give(fd, succession->sockets, succession->options.socket_count) < 0) {
         close(fd);
@@ -440,50 +422,15 @@ static void on_asked(uv_poll_t *poll, int status, int what)
     succession->unread_max = channel_unsent(succession->channel) + UNREAD_MAX;
 }
 
-/* A predecessor that ends has it for a moment longer. */
-static void tell_nameless(struct succession *succession, int status)
-{
-    uint64_t now = clock_ms();
-    if (!succession->nameless)
-        succession->nameless = now;
-    if (succession->nameless_told || now - succession->nameless < PATIENCE_MS)
-        return;
-    succession->nameless_told = true;
-    log_warning("no successor can take over from this process: the name under which one would ask "
-                "for the sockets cannot be had: %s%s; it is tried again",
-                strerror(-status),
-                status == -EADDRINUSE ? ", maybe by another guard of this file" : "");
-}
-
-/* Without a name there is no successor, and nothing else is lost: it is tried again, for the
- * predecessor may still have it. */
-static void offer(struct succession *succession)
-{
-    if (succession->options.is_last)
-        return;
-    int names = handover_listen(succession->options.file, succession->listening);
-    if (names < 0) {
-        tell_nameless(succession, names);
-        return;
-    }
-    if (succession->nameless_told)
-        log_info("a successor can take over from this process from here on");
-    succession->nameless = 0;
-    succession->nameless_told = false;
-    for (int i = succession->names = names; i--;) {
-        uv_poll_init(succession->options.loop, &succession->asked[i], succession->listening[i]);
-        succession->asked[i].data = succession;
-        uv_poll_start(&succession->asked[i], UV_READABLE, on_asked);
-    }
-}
-
 void succession_open(struct succession *succession, const struct succession_options *options)
 {
     size_t size = options->socket_count * sizeof *options->sockets;
     *succession = (struct succession){
         .options = *options,
         .phase = SUCCESSION_SERVING,
-        .taking = {.entries = options->entries, .answer = say_applied, .arg = succession}};
+        .taking = {.entries = options->entries, .answer = say_applied, .arg = succession},
+        .naming = {
+            .loop = options->loop, .file = options->file, .asked = on_asked, .arg = succession}};
     succession->sockets = xmalloc(size + 1);
     memcpy(succession->sockets, options->sockets, size);
     if (options->predecessor < 0) {
@@ -511,7 +458,7 @@ void succession_close(struct succession *succession)
         return;
     lose_other(succession);
     succession->phase = SUCCESSION_NONE;
-    withdraw(succession);
+    naming_withdraw(&succession->naming);
     channel_close(succession->channel);
     succession->channel = NULL;
     free(succession->sockets);

@@ -43,6 +43,7 @@
 #include "handover/channel.h"
 #include "handover/handover.h"
 #include "keeper/changes/entries.h"
+#include "keeper/naming.h"
 #include "keeper/taking.h"
 #include <sys/types.h>
 
@@ -99,12 +100,7 @@ struct succession {
     uint64_t position;       /* of the log, up to which the successor knows it */
     struct taking taking;    /* the other's entries */
     int *sockets;
-    uv_poll_t asked[HANDOVER_NAMES]; /* somebody asks for them */
-    int listening[HANDOVER_NAMES];
-    int names;          /* of those; 0: nobody can ask, as yet */
-    uint64_t nameless;  /* since when they could not be had: clock_ms(); 0: it was not tried, or
-                           they are had */
-    bool nameless_told; /* the log knows */
+    struct naming naming; /* by which it is asked for them */
 };
 
 /* Takes part from here on: with a predecessor as its successor, and else as one that may be
