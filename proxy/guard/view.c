@@ -158,6 +158,9 @@ bool view_may_reject(const struct view *view, int keyspace)
     return permission_holds(&permission, keyspace);
 }
 
+const char key_set_full[] = "its filter has no place for what was written since its source was "
+                            "read: until that is read again";
+
 struct key_set *key_set_create(struct filter *filter, struct filter_seed seed)
 {
     struct key_set *set = xmalloc(sizeof *set);

@@ -79,12 +79,14 @@ uint64_t generation_rows(const struct generation *generation, size_t keyspace);
 struct key_set {
     struct filter *filter;
     struct filter_seed seed;
-    uint64_t listed; /* keys of the list that it was made of; more may have been told since */
-    bool is_full;    /* a key found no place: nothing is rejected by it any more */
-    uint64_t number; /* in the order in which they came into force; 0: not yet */
+    uint64_t listed;   /* keys of the list that it was made of; more may have been told since */
+    const char *lacks; /* keys that were told, for this reason (static text): nothing is rejected by
+                          it any more; NULL: none */
+    uint64_t number;   /* in the order in which they came into force; 0: not yet */
     unsigned references;
 };
 
+extern const char key_set_full[]; /* a reason to lack some: there was no place */
 struct key_set *key_set_create(struct filter *filter, struct filter_seed seed); /* one reference */
 void key_set_release(struct key_set *set); /* NULL is allowed */
 

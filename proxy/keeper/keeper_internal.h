@@ -201,6 +201,10 @@ void keeper_watch_sync(struct keeper *keeper, uint64_t now); /* once in a while 
 void keeper_open_sources(struct keeper *keeper);
 /* A key of theirs was written or admitted: it is known until its source is taken anew. */
 void keeper_know(struct keeper *keeper, struct key key);
+/* A successor hears which of their files have not all that was told; and its own of this name is
+ * such a one. */
+void keeper_tell_lacking(struct keeper *keeper);
+void keeper_lacks(struct keeper *keeper, struct span keyspace);
 
 void keeper_open_server(struct keeper *keeper); /* once there are all pools */
 

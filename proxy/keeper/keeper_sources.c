@@ -46,8 +46,35 @@ void keeper_know(struct keeper *keeper, struct key key)
     if (!set || !keeper_config(keeper)->keyspaces[key.keyspace].source)
         return;
     uint64_t hash = filter_hash(&set->seed, key.text.at, key.text.length);
-    if (filter_contains(set->filter, hash) || filter_insert(set->filter, hash) == 0 || set->is_full)
+    if (filter_contains(set->filter, hash) || filter_insert(set->filter, hash) == 0 || set->lacks)
         return;
-    set->is_full = true;
+    set->lacks = key_set_full;
+    keeper_review(keeper);
+}
+
+/* What was pushed is gone with this process, and no successor rejects by it. */
+static bool is_told_more(const struct keyspace *keyspace, const struct key_set *set)
+{
+    return set && !keyspace->retired && keyspace_has_file(keyspace) &&
+           (set->lacks || filter_stats(set->filter).keys > set->listed);
+}
+
+void keeper_tell_lacking(struct keeper *keeper)
+{
+    const struct config *config = keeper_config(keeper);
+    for (size_t i = 0; i < config->keyspace_count; i++)
+        if (is_told_more(&config->keyspaces[i], keeper->publishing.sets[i]))
+            succession_tell_lacking(&keeper->succession, config->keyspaces[i].name);
+}
+
+void keeper_lacks(struct keeper *keeper, struct span keyspace)
+{
+    const struct keyspace *same = config_find_keyspace(keeper_config(keeper), keyspace);
+    struct key_set *set =
+        same ? keeper->publishing.sets[same - keeper_config(keeper)->keyspaces] : NULL;
+    if (!set || set->lacks || !keyspace_has_file(same))
+        return;
+    set->lacks = "its file has not all keys that were written or admitted before this process took "
+                 "over: until another one is there, or is read anew (POST /v1/rebuild)";
     keeper_review(keeper);
 }

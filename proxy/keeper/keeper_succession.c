@@ -44,6 +44,11 @@ static void share(void *arg)
     replication_share(&((struct keeper *)arg)->replication);
 }
 
+static void lacks(void *arg, struct span keyspace)
+{
+    keeper_lacks(arg, keyspace);
+}
+
 /* The control port's socket is the predecessor's, who has stopped taking calls by it. */
 static void let_in(void *arg)
 {
@@ -75,6 +80,7 @@ static void yield(void *arg)
     if (keeper->http)
         http_server_quiesce(keeper->http);
     keeper->handed_over = true;
+    keeper_tell_lacking(keeper);
     if (keeper->draining)
         return;
     keeper->leaving.letting_in = keeper->worker_count;
@@ -209,6 +215,7 @@ void keeper_open_succession(struct keeper *keeper)
                                                  .is_ready = is_ready,
                                                  .share = share,
                                                  .knows = knows,
+                                                 .lacks = lacks,
                                                  .let_in = let_in,
                                                  .stand_alone = stand_alone,
                                                  .limit = limit,

@@ -3,6 +3,7 @@
  *   predecessor                                   successor
  *      ENTRY  ─────────── each override, all that there are first ──────────▶
  *      ◀────── POSITION, up to where its log is followed; READY, it guards ───
+ *      LACKING ────────── of each keyspace whose file is not all that was told ▶
  *      YOURS  ─────────── no client is let in here any more ─────────────────▶
  *      ALIVE  ─────────── again and again, for as long as clients are left ──▶
  *      ◀────── HEARD, as each ALIVE was sent ──────────────────────────────────
@@ -37,6 +38,7 @@ enum {
     ALIVE = 'l', /* and when it was said, by the predecessor's clock */
     HEARD = 'h',
     QUIET = 'q',
+    LACKING = 'k',
     DISMISSED = 'd' /* an older one waits on, for what does not come */
 };
 
@@ -188,6 +190,12 @@ void succession_reached(struct succession *succession, uint64_t position)
 
 /* ---- the predecessor ---- */
 
+void succession_tell_lacking(struct succession *succession, const char *keyspace)
+{
+    if (succession->channel)
+        channel_send(succession->channel, LACKING, span_of(keyspace));
+}
+
 static void say_alive(struct succession *succession)
 {
     uint64_t now = clock_ms();
@@ -297,6 +305,8 @@ static void on_frame(void *arg, int kind, struct span bytes)
         take_position(succession, bytes);
     else if (kind == YOURS && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_yours(succession);
+    else if (kind == LACKING && succession->phase == SUCCESSION_WAITING)
+        succession->options.lacks(succession->options.arg, bytes);
     else if (kind == DISMISSED && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_dismissal(succession);
     else if (kind == ALIVE)

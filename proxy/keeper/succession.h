@@ -60,6 +60,8 @@ struct succession_options {
     bool (*is_ready)(void *arg);
     void (*share)(void *arg);
     bool (*knows)(void *arg, uint64_t time);
+    /* The list of this keyspace lacks keys that the predecessor was told. */
+    void (*lacks)(void *arg, struct span keyspace);
     void (*let_in)(void *arg);      /* clients, from here on */
     void (*stand_alone)(void *arg); /* there is no predecessor any more */
     /* The predecessor: nothing is confirmed behind this position; nobody is let in any more; and
@@ -115,6 +117,9 @@ bool succession_waits(const struct succession *succession);
 
 /* The predecessor's clients have left: it ends, and looks after nothing else any more. */
 void succession_fall_silent(struct succession *succession);
+
+/* From within yield(): what a keyspace's file lists is not all that was told. */
+void succession_tell_lacking(struct succession *succession, const char *keyspace);
 
 /* What the successor knows: see replication.h's reached(). */
 void succession_reached(struct succession *succession, uint64_t position);

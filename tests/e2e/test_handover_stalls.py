@@ -80,6 +80,24 @@ def test_one_that_wakes_denies_no_key_of_a_newer_file(start_guard, tmp_path):
         assert_none_is_denied(wires, b":0\r\n")
 
 
+def test_no_key_is_denied_that_was_told_to_the_predecessor_of_a_list(start_guard, tmp_path):
+    """Its filter alone has it, once its hint is over: the successor has the file's keys, and cannot say which others
+    there were."""
+    file = tmp_path / "keys.txt"
+    file.write_text("".join(f"item:{n}\n" for n in range(1000)))
+    guard = start_guard({"name": "items", "key": "item:{id}", "source": f"file:{file}", "on_miss": "pass"},
+                        database=None, hint_ttl="100ms")
+    assert guard.redis().set("item:1500", "v") and guard.redis().set("item:1", "v")
+    wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, "the hint's end")
+    with succession(guard):
+        with guard.wire() as wire:
+            assert wire.ask("GET", "item:1500") == b"$1\r\nv\r\n"
+        assert guard.keyspace()["state"] == "passing"
+        assert "before this process took over" in guard.keyspace()["reason"]
+        file.write_text("".join(f"item:{n}\n" for n in range(2000)))
+        wait_until(lambda: guard.keyspace()["state"] == "guarding", PATIENCE, "the newer file")
+
+
 def push(guard, count):
     body = "".join(f"item:{n}\n" for n in range(count)).encode()
     assert guard.control("PUT", "/v1/keyspaces/items/keys", data=body).status_code in (200, 201)

@@ -74,12 +74,8 @@ static struct keyspace_status status_of_source(const struct publishing *publishi
                                         0};
     if (publishing->gives_way && keyspace_is_pushed(keyspace_at(publishing, keyspace)))
         return (struct keyspace_status){KEYSPACE_PASSING, "its keys are sent to the successor", 0};
-    if (set->is_full)
-        return (struct keyspace_status){
-            KEYSPACE_PASSING,
-            "its filter has no place for what was written since its source was "
-            "read: until that is read again",
-            0};
+    if (set->lacks)
+        return (struct keyspace_status){KEYSPACE_PASSING, set->lacks, 0};
     return (struct keyspace_status){KEYSPACE_GUARDING, "the keys of its source are known", 0};
 }
 

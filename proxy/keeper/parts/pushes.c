@@ -98,10 +98,10 @@ void pushes_know(struct pushes *pushes, struct key key)
 /* Nothing is forgotten: without a place for one of them nothing is rejected. */
 static void give_told(const struct told *told, struct key_set *set)
 {
-    set->is_full = told->too_many;
-    for (size_t i = 0; i < told->count && !set->is_full; i++)
+    set->lacks = told->too_many ? key_set_full : NULL;
+    for (size_t i = 0; i < told->count && !set->lacks; i++)
         if (!filter_contains(set->filter, told->at[i]) && filter_insert(set->filter, told->at[i]))
-            set->is_full = true;
+            set->lacks = key_set_full;
 }
 
 /* ---- on the thread ---- */

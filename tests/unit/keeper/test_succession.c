@@ -26,7 +26,7 @@ struct bench {
     uint64_t asked; /* what knows() was asked for last */
     unsigned shared, let_in, alone;
     bool gives_way; /* the predecessor may */
-    unsigned yielded, stayed, left;
+    unsigned yielded, stayed, left, lacking;
     uint64_t stands; /* until then */
 };
 
@@ -65,7 +65,16 @@ static void limit(void *arg, uint64_t position)
 
 static void yield(void *arg)
 {
-    ((struct bench *)arg)->yielded++;
+    struct bench *bench = arg;
+    bench->yielded++;
+    succession_tell_lacking(&bench->succession, "items");
+}
+
+static void lacks(void *arg, struct span keyspace)
+{
+    struct bench *bench = arg;
+    assert_int_equal(bench->let_in, 0);
+    bench->lacking += span_is(keyspace, "items");
 }
 
 static bool give_way(void *arg)
@@ -110,6 +119,7 @@ static void bench_init(struct bench *bench)
                                                                      .is_ready = is_ready,
                                                                      .share = share,
                                                                      .knows = knows,
+                                                                     .lacks = lacks,
                                                                      .let_in = let_in,
                                                                      .stand_alone = stand_alone,
                                                                      .limit = limit,
@@ -134,6 +144,22 @@ static void say(struct bench *bench, char kind)
     const char frame[] = {kind, 0, 0, 0, 0};
     assert_int_equal(write(bench->other, frame, sizeof frame), sizeof frame);
     run(bench);
+}
+
+static void what_the_list_lacks_is_known_before_anybody_is_let_in(void **state)
+{
+    const char frame[] = {'k', 5, 0, 0, 0, 'i', 't', 'e', 'm', 's'};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    bench.knows = true;
+    assert_int_equal(write(bench.other, frame, sizeof frame), sizeof frame);
+    say(&bench, 'y');
+    assert_int_equal(bench.lacking, 1);
+    assert_int_equal(bench.let_in, 1);
+    close(bench.other);
+    run(&bench);
+    bench_finish(&bench);
 }
 
 static void nobody_is_let_in_before_what_was_confirmed_is_known(void **state)
@@ -262,6 +288,10 @@ static void who_gives_way_first_rejects_nothing_that_is_told_to_the_other(void *
     bench.gives_way = true;
     succession_go_on(&bench.succession);
     assert_int_equal(bench.yielded, 1);
+    char first[5];
+    assert_int_equal(read(bench.other, first, sizeof first), sizeof first);
+    assert_int_equal(first[0], 'k'); /* before the other may let anybody in */
+    assert_int_equal(read(bench.other, first, sizeof first), strlen("items"));
     assert_true(was_said(&bench, 'y', 0));
     close(bench.other);
     run(&bench);
@@ -494,6 +524,7 @@ static void the_other_is_answered_in_the_order_of_what_it_sent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_list_lacks_is_known_before_anybody_is_let_in),
         cmocka_unit_test(nobody_is_let_in_before_what_was_confirmed_is_known),
         cmocka_unit_test(nor_when_who_confirmed_it_is_no_more),
         cmocka_unit_test(who_gave_way_rejects_for_a_while_after_what_was_answered),
