@@ -110,7 +110,7 @@ def test_what_exec_was_refused_admits_nothing(guard, cache):
     cache.client().rpush("list", "v")
     with guard.wire() as wire:
         for words in (["MULTI"], ["SET", "item:780", "v", "XX"], ["SET", "item:781", "v"], ["UNWATCH"],
-                      ["EVAL", "return {err='OOM no'}", 1, "item:782"], ["SET", "item:783", "v", "NX"],
+                      ["EVAL", "return {err='OOM command not allowed'}", 1, "item:782"], ["SET", "item:783", "v", "NX"],
                       ["RENAME", "none", "item:784"], ["RENAME", "list", "item:785"], ["INCR", "item:781"]):
             assert wire.ask(*words) in (b"+OK\r\n", b"+QUEUED\r\n")
         reply = wire.ask("EXEC")
