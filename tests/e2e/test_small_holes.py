@@ -1,4 +1,5 @@
 """What an attacker could learn, fill or stop by the way."""
+import contextlib
 import json
 import os
 import socket
@@ -133,14 +134,25 @@ def test_a_file_of_brackets_is_refused_at_once(tmp_path):
     assert status == 1 and "nested too deep" in said
 
 
-def test_a_log_that_nobody_reads_stops_nothing(database, cache, items):
-    guard = servers.Nestguard({"cache": cache.url, "database": database.url, "keyspaces": [items()]})
+@contextlib.contextmanager
+def logging_to_a_pipe(**settings):
+    """A guard that is ready, and what its log comes out of."""
+    guard = servers.Nestguard(settings)
     reading, writing = os.pipe()
     try:
         guard.process = subprocess.Popen(guard.command(), stdin=subprocess.DEVNULL, stderr=writing,
                                          stdout=writing, env=guard.environment)
         os.close(writing)
         wait_until(guard.is_ready, PATIENCE, "the guard")
+        yield guard, reading
+    finally:
+        os.close(reading)
+        guard.finish()
+        guard.remove()
+
+
+def test_a_log_that_nobody_reads_stops_nothing(database, cache, items):
+    with logging_to_a_pipe(cache=cache.url, database=database.url, keyspaces=[items()]) as (guard, reading):
         for number in range(600):
             key = urllib.parse.quote(f"item:{number}" + "0" * 200, safe="")
             assert guard.control("PUT", f"/v1/keys/{key}").status_code in (201, 404)
@@ -149,22 +161,12 @@ def test_a_log_that_nobody_reads_stops_nothing(database, cache, items):
         assert len(os.read(reading, 1 << 20)) > 10_000
         guard.control("PUT", "/v1/keys/item%3A2")
         assert b"lines of log were lost" in os.read(reading, 1 << 20)
-    finally:
-        os.close(reading)
-        guard.finish()
-        guard.remove()
 
 
 def test_no_caller_keeps_what_he_did_out_of_the_log(database, cache, items):
     """A long target of what JSON escapes; the log is a pipe, which takes so much at once."""
-    guard = servers.Nestguard({"cache": cache.url, "database": database.url, "keyspaces": [items()],
-                               "log_format": "json"})
-    reading, writing = os.pipe()
-    try:
-        guard.process = subprocess.Popen(guard.command(), stdin=subprocess.DEVNULL, stderr=writing,
-                                         stdout=writing, env=guard.environment)
-        os.close(writing)
-        wait_until(guard.is_ready, PATIENCE, "the guard")
+    with logging_to_a_pipe(cache=cache.url, database=database.url, keyspaces=[items()],
+                           log_format="json") as (guard, reading):
         quotes = b'"' * 1900
         for target in (b"http://%s/v1/keys/item:8?block=1h" % quotes, b"/v1/keys/item:8%s?block=1h" % quotes):
             status = ask_raw(guard, b"DELETE %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)
@@ -173,10 +175,6 @@ def test_no_caller_keeps_what_he_did_out_of_the_log(database, cache, items):
                 if line.startswith(b"{") or b"lost" in line]
         done = [entry["message"] for entry in said if "DELETE" in entry["message"]]
         assert len(done) == 2 and all(": 204 DELETE /v1/keys/item:8" in message for message in done)
-    finally:
-        os.close(reading)
-        guard.finish()
-        guard.remove()
 
 
 def times_in_log(guard, words):
