@@ -19,9 +19,8 @@
 #include "redis/protocol/redis_role.h"
 #include "redis/topology/redis_cluster.h"
 #include "resp/command.h"
+#include "resp/resp_number.h"
 #include "worker/upstream/pool.h"
-
-#include <stdlib.h>
 
 enum { MOST_HOPS = 8 }; /* further on there is no end to it: nodes contradict each other */
 
@@ -56,11 +55,12 @@ static const struct span unclear = {
 /* The first word of a command as it was sent: "*2\r\n$3\r\nGET\r\n". */
 static struct span name_of(struct span bytes)
 {
-    const char *length = memchr(bytes.at, '$', bytes.length), *end = bytes.at + bytes.length;
-    const char *line = length ? memchr(length, '\n', (size_t)(end - length)) : NULL;
-    size_t size = line ? strtoul(length + 1, NULL, 10) : 0;
-    bool is_there = line && size <= (size_t)(end - line - 1);
-    return is_there ? (struct span){line + 1, size} : (struct span){"", 0};
+    const char *marker = memchr(bytes.at, '$', bytes.length), *end = bytes.at + bytes.length;
+    const char *word = marker ? marker + 1 : end;
+    int64_t length;
+    bool is_there =
+        resp_read_number(&word, end, &length) == RESP_DONE && length >= 0 && length <= end - word;
+    return is_there ? (struct span){word, (size_t)length} : (struct span){"", 0};
 }
 
 /* The number of the node that has it, from here on for all where that is certain; negative: there

@@ -96,8 +96,7 @@ static void execute_behind_fills(struct client *client, const struct request *re
         if (!write_tell_keeper(&lookup, true) && write.granted)
             places += override_places(write.key.text.length);
     }
-    if (places)
-        hints_give_back(client, places);
+    write_settle_places(slot, places);
     buffer_finish(&all);
 }
 
