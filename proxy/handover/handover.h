@@ -7,8 +7,8 @@
  *
  * They meet under names in the abstract namespace of unix sockets that are made of the file's path,
  * as it was given and as it is without links: they are gone with the process, and each network
- * namespace has its own. Each makes sure that the
- * other runs as the same user; nobody else is given a socket, or listened to.
+ * namespace has its own. Each makes sure that the other runs as the same user; nobody else is given
+ * a socket, or listened to.
  *
  * The sockets are the same ones in both processes, with the same queues of clients who wait: none
  * is refused, whoever of the two accepts.

@@ -41,7 +41,6 @@
 #define NESTGUARD_SUCCESSION_H
 
 #include "handover/channel.h"
-#include "handover/handover.h"
 #include "keeper/changes/entries.h"
 #include "keeper/naming.h"
 #include "keeper/taking.h"

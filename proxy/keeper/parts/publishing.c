@@ -222,8 +222,7 @@ void publishing_give_set(struct publishing *publishing, size_t keyspace, struct 
     lack_nothing(publishing, keyspace);
 }
 
-/* Of those that the configuration still has. */
-/* `but`: one that is left out; SIZE_MAX: none. */
+/* Of those that the configuration still has, but one; SIZE_MAX: of all. */
 static size_t bytes_of_sets(const struct publishing *publishing, size_t but)
 {
     size_t bytes = 0;
