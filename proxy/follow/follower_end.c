@@ -39,10 +39,11 @@ static void tell(const struct follower *follower, const struct change *change)
  * another transaction has in the filter by then only adds to that. */
 static int carry_out(struct follower *follower, const struct change *change)
 {
-    tell(follower, change);
+    int status = change->kind == CHANGE_DELETED ? follower_remove(follower, change) : 0;
+    tell(follower, change); /* and purge: see guard/departing.h */
     if (change->kind == CHANGE_LEFT)
         follower->left[change->keyspace] = true;
-    return change->kind == CHANGE_DELETED ? follower_remove(follower, change) : 0;
+    return status;
 }
 
 /* Their filters hold keys that may have no row any more. */

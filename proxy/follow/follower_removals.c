@@ -20,6 +20,7 @@ int follower_remove(struct follower *follower, const struct change *change)
                               .keyspace = (uint32_t)change->keyspace};
     if (removals_are_vouched(follower->removals, removal.xid))
         return follower_take_out(follower, change->keyspace, removal.hash);
+    departing_add(&follower->generation->departing, removal.hash);
     int status = removals_hold(follower->removals, &removal);
     return status ? file_fault(follower, status) : 0;
 }
@@ -34,6 +35,7 @@ int follower_next_removal(struct follower *follower)
     if (status == 0 || !vouched)
         return status;
     status = follower_take_out(follower, (int)removal.keyspace, removal.hash);
+    departing_drop(&follower->generation->departing, removal.hash);
     return status ? status : 1;
 }
 

@@ -79,15 +79,25 @@ bool guard_hint_is_new(const struct overrides *overrides, struct key key)
     return entry.kind == OVERRIDE_HINT && now - entry.since < OVERRIDE_NEW_MS;
 }
 
-/* The filter may hold a key by chance, or for a row that is gone, and the next one may be begun
- * before the row of this write is committed: then it would deny the key. But most that are held
- * have a row that stays, and who fills the cache by himself writes all of them. So they may take a
- * quarter of the places: for them no write is refused, and no filter is built. A source's next file
- * may have been made before the write, whatever log there is for the rows of others. */
-bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,
-                             int keyspace)
+static bool is_departing(const struct view *view, struct key key)
 {
-    return !has_log(view, keyspace) && overrides_places(overrides) < view->config->max_hints / 4;
+    const struct generation *generation = view->generation;
+    return generation && departing_any(&generation->departing) &&
+           departing_has(&generation->departing,
+                         filter_hash(&generation->seed, key.text.at, key.text.length));
+}
+
+/* Where a log tells of rows, these are the keys that it has told to be gone. Elsewhere the filter
+ * may hold a key by chance, or for a row that is gone, and the next one may be begun before the row
+ * of this write is committed: then it would deny the key. But most that are held have a row that
+ * stays, and who fills the cache by himself writes all of them. So they may take a quarter of the
+ * places: for them no write is refused, and no filter is built. A source's next file may have been
+ * made before the write, whatever log there is for the rows of others. */
+bool guard_remembers_held(const struct view *view, const struct overrides *overrides,
+                          struct key key)
+{
+    return overrides_places(overrides) < view->config->max_hints / 4 &&
+           (!has_log(view, key.keyspace) || is_departing(view, key));
 }
 
 const char *reason_text(enum reason reason)

@@ -118,10 +118,10 @@ bool guard_renews_hint(const struct view *view, const struct overrides *override
 /* Whether the key has a hint that this worker may be the first to have. */
 bool guard_hint_is_new(const struct overrides *overrides, struct key key);
 
-/* Whether there is room to remember a write of a key that the filter holds, too; for
- * guard_wants_hint() it is not held then. Never where a log tells of the keyspace's rows. */
-bool guard_has_room_for_held(const struct view *view, const struct overrides *overrides,
-                             int keyspace);
+/* Whether a write of a key is to be remembered though the filter may hold it, and there is room for
+ * such; for guard_wants_hint() it is not held then. To be asked before guard_holds(). */
+bool guard_remembers_held(const struct view *view, const struct overrides *overrides,
+                          struct key key);
 
 /* A part of a sentence, for people: static. */
 const char *reason_text(enum reason reason);

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "filters/bitmap/bitmap.h"
 #include "filters/filter.h"
+#include "guard/departing.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -36,6 +37,7 @@ struct generation {
      * told of since; NULL: nothing, or there is no place for it, or whoever publishes it has taken
      * it. */
     struct bitmap **bitmaps;
+    struct departing departing; /* of the filters that a log is followed for, all keyspaces' keys */
     struct shared_config *built_for; /* one reference; NULL: not said */
     uint64_t *shared;      /* of each keyspace: rows whose key another row has, in one entry */
     uint64_t rows;         /* of all keyspaces together */

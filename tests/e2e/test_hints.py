@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import redis
 
-from following import follow  # a fixture
+from following import fill, follow, wait_purged, wait_removed  # a fixture, too
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -178,3 +178,15 @@ def test_a_hint_that_is_over_soon_is_renewed_by_the_next_write(follow, items):
     outlive_the_ttl(guard)
     for _ in range(10):
         assert guard.redis().get("item:1000") == b"v"
+
+
+def test_a_write_behind_the_deletion_of_its_row_is_found(follow, database, cache, items):
+    """Held as the key still is: the filter forgets it a moment later."""
+    guard, keys = follow(items(), hint_ttl="1m"), [f"item:{n}" for n in range(1, 21)]
+    for n, key in enumerate(keys, 1):
+        fill(guard, cache, key)
+        database.execute("DELETE FROM items WHERE id = %s", (n,))
+        wait_purged(cache, key)
+        guard.redis().set(key, "the application's own")
+    wait_removed(guard, database)
+    assert guard.redis().mget(keys) == [b"the application's own"] * len(keys)

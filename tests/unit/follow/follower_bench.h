@@ -211,10 +211,14 @@ static inline void delete_item(const char *id, const char *name)
     must_take(compose("cwchttt", 'D', ITEM_TABLE, 'O', 3, "x", id, name));
 }
 
+static inline uint64_t hash_of(const struct bench *bench, const char *key)
+{
+    return filter_hash(&bench->generation->seed, key, strlen(key));
+}
+
 static inline bool has(const struct bench *bench, int keyspace, const char *key)
 {
-    uint64_t hash = filter_hash(&bench->generation->seed, key, strlen(key));
-    return filter_contains(bench->generation->filters[keyspace], hash);
+    return filter_contains(bench->generation->filters[keyspace], hash_of(bench, key));
 }
 
 static inline void must_hear(struct bench *bench, const char *what)

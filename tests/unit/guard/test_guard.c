@@ -291,6 +291,11 @@ static void check_hints(struct bench *bench)
     must_want(bench, BLOCKED, false, true);
 }
 
+static bool remembers(const struct bench *bench, const char *key)
+{
+    return guard_remembers_held(bench->view, &bench->overrides, key_make(ITEMS, span_of(key)));
+}
+
 /* Who follows a log is told of every row; without one a quarter of the places is for them. */
 static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
 {
@@ -300,11 +305,36 @@ static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
     struct config *config = (struct config *)bench.view->config;
     config->max_hints = 4;
     config->sync = SYNC_REPLICATION;
-    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
+    assert_false(remembers(&bench, held.at));
     config->sync = SYNC_POLL;
-    assert_true(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
+    assert_true(remembers(&bench, held.at));
     enter(&bench, bench.absent, OVERRIDE_HINT);
-    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
+    assert_false(remembers(&bench, held.at));
+    bench_finish(&bench);
+}
+
+/* The filter has it for a moment more. */
+static void a_key_whose_row_the_log_says_is_gone_finds_a_place_too(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct config *config = (struct config *)bench.view->config;
+    struct departing *departing = &bench.generation->departing;
+    config->max_hints = 4;
+    config->sync = SYNC_REPLICATION;
+    departing_add(departing, hash_of(&bench, held));
+    departing_add(departing, hash_of(&bench, held));
+    assert_true(remembers(&bench, held.at));
+    departing_drop(departing, hash_of(&bench, held));
+    assert_true(remembers(&bench, held.at));
+    enter(&bench, bench.absent, OVERRIDE_HINT);
+    assert_false(remembers(&bench, held.at));
+    enter(&bench, bench.absent, OVERRIDE_NONE);
+    departing_drop(departing, hash_of(&bench, held));
+    assert_false(remembers(&bench, held.at));
+    use_states(&bench, KEYSPACE_LOADING, false);
+    assert_false(remembers(&bench, held.at));
     bench_finish(&bench);
 }
 
@@ -378,9 +408,9 @@ static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void 
     assert_false(wants_hint(&bench, held.at));
     config->keyspaces[ITEMS].source = source;
     assert_true(wants_hint(&bench, held.at));
-    assert_true(guard_has_room_for_held(bench.view, &bench.overrides, ITEMS));
-    assert_false(guard_has_room_for_held(bench.view, &bench.overrides, ORDERS));
+    assert_true(remembers(&bench, held.at));
     config->keyspaces[ITEMS].source = NULL;
+    assert_false(remembers(&bench, held.at));
     bench_finish(&bench);
 }
 
@@ -460,6 +490,7 @@ int main(void)
         cmocka_unit_test(asks_of_several_keyspaces_are_answered_each_by_its_filter),
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
+        cmocka_unit_test(a_key_whose_row_the_log_says_is_gone_finds_a_place_too),
         cmocka_unit_test(a_write_renews_a_hint_that_is_over_soon),
         cmocka_unit_test(a_hint_is_new_for_some_seconds),
         cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),

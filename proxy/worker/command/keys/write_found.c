@@ -8,13 +8,13 @@
 
 #include <errno.h>
 
-/* With ALSO_HELD a key that is held counts as lacked while there is room for such, and so does one
- * whose hint is to be renewed. */
+/* With ALSO_HELD some keys that are held count as lacked while there is room for such, and so does
+ * one whose hint is to be renewed. */
 bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth)
 {
-    bool held = guard_holds(serving->view, key) &&
-                (worth == LACKED ||
-                 !guard_has_room_for_held(serving->view, &serving->overrides, key.keyspace));
+    bool remembers =
+        worth == ALSO_HELD && guard_remembers_held(serving->view, &serving->overrides, key);
+    bool held = !remembers && guard_holds(serving->view, key);
     return guard_wants_hint(serving->view, &serving->overrides, key, held) ||
            (worth == ALSO_HELD && guard_renews_hint(serving->view, &serving->overrides, key));
 }
