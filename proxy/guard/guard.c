@@ -28,55 +28,11 @@ struct override guard_entry(struct permission *permission, const struct override
     return overrides_find(overrides, key, permission_time(permission));
 }
 
+/* ---- writes ---- */
+
 static bool has_log(const struct view *view, int keyspace)
 {
     return view->config->sync == SYNC_REPLICATION && !view->config->keyspaces[keyspace].source;
-}
-
-/* Where no log tells of it, a key that is written while a generation is being built must be
- * admitted though the present one holds it: the next may have taken its snapshot before the key's
- * row came. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
-                      bool held)
-{
-    struct override entry = {.kind = OVERRIDE_NONE};
-    if (overrides_count(overrides))
-        entry = overrides_find(overrides, key, clock_ms());
-    bool logged = has_log(view, key.keyspace), unseen = view->building && !logged;
-    if (entry.kind == OVERRIDE_TOMBSTONE)
-        return true;
-    if (entry.kind == OVERRIDE_HINT)
-        return !logged && (!entry.sticky || entry.epoch < view->newest);
-    return unseen || !held;
-}
-
-/* By then a row that the write was for has mostly come, and what is written again and again is told
- * of twice in a hint's time at most. */
-bool guard_renews_hint(const struct view *view, const struct overrides *overrides, struct key key)
-{
-    if (!has_log(view, key.keyspace) || !overrides_count(overrides) || guard_holds(view, key))
-        return false;
-    uint64_t now = clock_ms();
-    struct override entry = overrides_find(overrides, key, now);
-    return entry.kind == OVERRIDE_HINT && entry.until < now + view->config->hint_ttl_ms / 2;
-}
-
-/* It comes to each worker by a message, and to a successor's by its keeper: a write that the hint
- * of another one covers must not be done before that one's is.
- *
- *   worker 1                       keeper                worker 2
- *      SET, done ──────────────────▶  hint ───╮
- *      ◀─────────────────────────────────┤     │
- *      another's SET, done: OK?               │             GET: rejected
- *                                             ╰───────────▶
- */
-bool guard_hint_is_new(const struct overrides *overrides, struct key key)
-{
-    if (!overrides_count(overrides))
-        return false;
-    uint64_t now = clock_ms();
-    struct override entry = overrides_find(overrides, key, now);
-    return entry.kind == OVERRIDE_HINT && now - entry.since < OVERRIDE_NEW_MS;
 }
 
 static bool is_departing(const struct view *view, struct key key)
@@ -93,11 +49,58 @@ static bool is_departing(const struct view *view, struct key key)
  * stays, and who fills the cache by himself writes all of them. So they may take a quarter of the
  * places: for them no write is refused, and no filter is built. A source's next file may have been
  * made before the write, whatever log there is for the rows of others. */
-bool guard_remembers_held(const struct view *view, const struct overrides *overrides,
-                          struct key key)
+static bool is_remembered_though_held(const struct view *view, const struct overrides *overrides,
+                                      struct key key)
 {
     return overrides_places(overrides) < view->config->max_hints / 4 &&
            (!has_log(view, key.keyspace) || is_departing(view, key));
+}
+
+/* With a log a row that the write was for has mostly come when half of the hint's time is over, and
+ * what is written again and again is told of twice in that time at most. Without one time alone
+ * ends no hint. */
+static bool lasts(const struct view *view, int keyspace, struct override hint, bool renews,
+                  uint64_t now)
+{
+    if (has_log(view, keyspace))
+        return !renews || hint.until >= now + view->config->hint_ttl_ms / 2;
+    return hint.sticky && hint.epoch >= view->newest;
+}
+
+/* It comes to each worker by a message, and to a successor's by its keeper: a write that the hint
+ * of another one covers must not be done before that one's is.
+ *
+ *   worker 1                       keeper                worker 2
+ *      SET, done ──────────────────▶  hint ───╮
+ *      ◀─────────────────────────────────┤     │
+ *      another's SET, done: OK?               │             GET: rejected
+ *                                             ╰───────────▶
+ */
+static bool is_new(struct override hint, uint64_t now)
+{
+    return now - hint.since < OVERRIDE_NEW_MS;
+}
+
+/* Where no log tells of it, a key that is written while a generation is being built must be
+ * admitted though the present one holds it: the next may have taken its snapshot before the key's
+ * row came. */
+enum write_needs guard_write_needs(const struct view *view, const struct overrides *overrides,
+                                   struct key key, enum worth worth)
+{
+    bool also_held = worth == ALSO_HELD;
+    bool remembered = also_held && is_remembered_though_held(view, overrides, key);
+    bool held = !remembered && guard_holds(view, key); /* in this order: see departing.h */
+    bool unseen = view->building && !has_log(view, key.keyspace);
+    uint64_t now = overrides_count(overrides) ? clock_ms() : 0;
+    struct override entry = {.kind = OVERRIDE_NONE};
+    if (now)
+        entry = overrides_find(overrides, key, now);
+    if (entry.kind == OVERRIDE_NONE)
+        return held && !unseen ? WRITE_NEEDS_NOTHING : WRITE_NEEDS_HINT;
+    if (entry.kind == OVERRIDE_TOMBSTONE ||
+        !lasts(view, key.keyspace, entry, also_held && !held, now))
+        return WRITE_NEEDS_HINT;
+    return is_new(entry, now) ? WRITE_NEEDS_WORD : WRITE_NEEDS_NOTHING;
 }
 
 const char *reason_text(enum reason reason)

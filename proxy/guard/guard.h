@@ -107,21 +107,19 @@ static inline struct ruling guard_decide(struct permission *permission,
     return (struct ruling){decision, held ? REASON_TOMBSTONE : REASON_ABSENT};
 }
 
-/* Whether a write of this key is news: neither the filter nor a hint in force covers it. */
-bool guard_wants_hint(const struct view *view, const struct overrides *overrides, struct key key,
-                      bool held);
+/* What must be known of a write before its client is told that it is done. */
+enum write_needs {
+    WRITE_NEEDS_NOTHING, /* the filter, or a hint that all have, admits the key */
+    WRITE_NEEDS_WORD, /* a hint does that this worker may be the first to have: that all have it */
+    WRITE_NEEDS_HINT
+};
 
-/* Whether a write of this key is to renew the hint that covers it, which is over soon: within half
- * of hint_ttl. Only where a log tells of rows, for elsewhere a hint does not end by time alone. */
-bool guard_renews_hint(const struct view *view, const struct overrides *overrides, struct key key);
+/* Which keys are worth a hint: those that the filter lacks; or also some that it holds, while there
+ * is room for such, and those that have a hint which is over soon. */
+enum worth { LACKED, ALSO_HELD };
 
-/* Whether the key has a hint that this worker may be the first to have. */
-bool guard_hint_is_new(const struct overrides *overrides, struct key key);
-
-/* Whether a write of a key is to be remembered though the filter may hold it, and there is room for
- * such; for guard_wants_hint() it is not held then. To be asked before guard_holds(). */
-bool guard_remembers_held(const struct view *view, const struct overrides *overrides,
-                          struct key key);
+enum write_needs guard_write_needs(const struct view *view, const struct overrides *overrides,
+                                   struct key key, enum worth worth);
 
 /* A part of a sentence, for people: static. */
 const char *reason_text(enum reason reason);

@@ -269,10 +269,14 @@ static void asks_of_several_keyspaces_are_answered_each_by_its_filter(void **sta
 
 /* ---- hints ---- */
 
+static enum write_needs needs(const struct bench *bench, const char *key, enum worth worth)
+{
+    return guard_write_needs(bench->view, &bench->overrides, key_make(ITEMS, span_of(key)), worth);
+}
+
 static bool wants_hint(const struct bench *bench, const char *key)
 {
-    bool is_held = guard_holds(bench->view, key_make(ITEMS, span_of(key)));
-    return guard_wants_hint(bench->view, &bench->overrides, key_make(0, span_of(key)), is_held);
+    return needs(bench, key, LACKED) == WRITE_NEEDS_HINT;
 }
 
 static void must_want(struct bench *bench, int entry, bool if_held, bool if_absent)
@@ -293,7 +297,7 @@ static void check_hints(struct bench *bench)
 
 static bool remembers(const struct bench *bench, const char *key)
 {
-    return guard_remembers_held(bench->view, &bench->overrides, key_make(ITEMS, span_of(key)));
+    return needs(bench, key, ALSO_HELD) == WRITE_NEEDS_HINT;
 }
 
 /* Who follows a log is told of every row; without one a quarter of the places is for them. */
@@ -333,17 +337,18 @@ static void a_key_whose_row_the_log_says_is_gone_finds_a_place_too(void **state)
     enter(&bench, bench.absent, OVERRIDE_NONE);
     departing_drop(departing, hash_of(&bench, held));
     assert_false(remembers(&bench, held.at));
-    use_states(&bench, KEYSPACE_LOADING, false);
-    assert_false(remembers(&bench, held.at));
     bench_finish(&bench);
 }
 
 static bool is_renewed(struct bench *bench, const char *name, uint64_t left)
 {
     struct key key = key_make(ITEMS, span_of(name));
-    struct override hint = {.kind = OVERRIDE_HINT, .until = clock_ms() + left};
+    struct override hint = {.kind = OVERRIDE_HINT,
+                            .sticky = true,
+                            .until = clock_ms() + left,
+                            .epoch = bench->view->newest};
     overrides_set(&bench->overrides, key, hint);
-    return guard_renews_hint(bench->view, &bench->overrides, key);
+    return needs(bench, name, ALSO_HELD) == WRITE_NEEDS_HINT;
 }
 
 static void a_write_renews_a_hint_that_is_over_soon(void **state)
@@ -352,10 +357,8 @@ static void a_write_renews_a_hint_that_is_over_soon(void **state)
     (void)state;
     bench_init(&bench);
     struct config *config = (struct config *)bench.view->config;
-    struct key absent = key_make(ITEMS, span_of(bench.absent));
     config->sync = SYNC_REPLICATION;
     config->hint_ttl_ms = 100000;
-    assert_false(guard_renews_hint(bench.view, &bench.overrides, absent));
     assert_false(is_renewed(&bench, bench.absent, 90000));
     assert_true(is_renewed(&bench, bench.absent, 40000));
     assert_false(is_renewed(&bench, held.at, 40000));
@@ -378,17 +381,17 @@ static void a_hint_is_new_for_some_seconds(void **state)
                              .since = now,
                              .until = now + 60000,
                              .epoch = bench.view->newest};
-    assert_false(guard_hint_is_new(&bench.overrides, key));
+    assert_false(needs(&bench, bench.absent, LACKED) == WRITE_NEEDS_WORD);
     overrides_set(&bench.overrides, key, entry);
-    assert_true(guard_hint_is_new(&bench.overrides, key));
+    assert_true(needs(&bench, bench.absent, LACKED) == WRITE_NEEDS_WORD);
     assert_false(wants_hint(&bench, bench.absent));
     struct override later = {.kind = OVERRIDE_HINT, .until = now + 70000, .since = now + 10};
     assert_true(override_admit(entry, later).since == now);
     entry.since -= 6000;
     overrides_set(&bench.overrides, key, entry);
-    assert_false(guard_hint_is_new(&bench.overrides, key));
+    assert_false(needs(&bench, bench.absent, LACKED) == WRITE_NEEDS_WORD);
     overrides_set(&bench.overrides, key, (struct override){.blocked_until = now + 60000});
-    assert_false(guard_hint_is_new(&bench.overrides, key));
+    assert_false(needs(&bench, bench.absent, LACKED) == WRITE_NEEDS_WORD);
     bench_finish(&bench);
 }
 

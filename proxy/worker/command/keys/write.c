@@ -70,14 +70,14 @@ bool write_tell_keeper(const struct lookup *lookup, bool done)
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
     bool deletes = lookup->deleted, makes = done && !deletes;
-    bool takes_place = makes && write_wants_hint(serving, key, ALSO_HELD);
+    enum write_needs needs = makes ? write_needs(serving, key, ALSO_HELD) : WRITE_NEEDS_NOTHING;
+    bool takes_place = needs == WRITE_NEEDS_HINT;
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
                                     .done = done,
                                     .wants_hint = takes_place,
-                                    .shares_hint = makes && !takes_place &&
-                                                   guard_hint_is_new(&serving->overrides, key),
+                                    .shares_hint = needs == WRITE_NEEDS_WORD,
                                     .deletes = deletes,
                                     .key = key_copy(key, write->text)};
     if (takes_place)
@@ -309,7 +309,7 @@ void write_note(struct reply_slot *slot, enum command_proof proof, struct span k
 /* Whether nothing has said yet that the key exists; one that is named twice is new once. */
 static bool is_new(const struct serving *serving, struct key key)
 {
-    return write_wants_hint(serving, key, LACKED) &&
+    return write_needs(serving, key, LACKED) == WRITE_NEEDS_HINT &&
            !overrides_find(&serving->overrides, key, clock_ms()).writes;
 }
 

@@ -2,21 +2,14 @@
  * has done the write. */
 #include "worker/command/keys/write_found.h"
 
-#include "guard/guard.h"
 #include "worker/client/queued_writes.h"
 #include "worker/command/keys/vanishing.h"
 
 #include <errno.h>
 
-/* With ALSO_HELD some keys that are held count as lacked while there is room for such, and so does
- * one whose hint is to be renewed. */
-bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth)
+enum write_needs write_needs(const struct serving *serving, struct key key, enum worth worth)
 {
-    bool remembers =
-        worth == ALSO_HELD && guard_remembers_held(serving->view, &serving->overrides, key);
-    bool held = !remembers && guard_holds(serving->view, key);
-    return guard_wants_hint(serving->view, &serving->overrides, key, held) ||
-           (worth == ALSO_HELD && guard_renews_hint(serving->view, &serving->overrides, key));
+    return guard_write_needs(serving->view, &serving->overrides, key, worth);
 }
 
 static bool must_note(const struct serving *serving, const struct named *named, struct span text,
@@ -28,8 +21,7 @@ static bool must_note(const struct serving *serving, const struct named *named, 
     struct key key = key_make(keyspace, text);
     if (watch_has(serving->watch, key) || (named->waits && worth == ALSO_HELD))
         return true;
-    return !named->deleted &&
-           (write_wants_hint(serving, key, worth) || guard_hint_is_new(&serving->overrides, key));
+    return !named->deleted && write_needs(serving, key, worth) != WRITE_NEEDS_NOTHING;
 }
 
 static bool has_room(struct client *client, size_t places)

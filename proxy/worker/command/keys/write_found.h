@@ -3,14 +3,12 @@
 #ifndef NESTGUARD_WRITE_FOUND_H
 #define NESTGUARD_WRITE_FOUND_H
 
+#include "guard/guard.h"
 #include "worker/client/client.h"
 #include "worker/request/request.h"
 
-/* Which keys are worth a hint: those that the filter lacks, or also some that it holds or that have
- * one. */
-enum worth { LACKED, ALSO_HELD };
-
-bool write_wants_hint(const struct serving *serving, struct key key, enum worth worth);
+/* By this worker's view and entries; see guard.h. */
+enum write_needs write_needs(const struct serving *serving, struct key key, enum worth worth);
 
 /* Keys that a command names, each `step` behind the one before. */
 struct named {
