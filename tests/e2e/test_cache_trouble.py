@@ -100,7 +100,7 @@ class TestDemoted:
 
     @pytest.fixture
     def guard(self, start_guard, items, other):
-        guard = start_guard(items(), cache=other.url)
+        guard = start_guard(items(), cache=other.url, workers=2)
         assert guard.redis().get("item:7") == b"payload 7"
         other.wait_for_key("item:7")
         return guard
@@ -118,8 +118,10 @@ class TestDemoted:
     def test_it_is_noticed_when_nobody_writes(self, guard, demoted):
         wait_down(guard, "replica")
         assert cache_up(guard) == 0
-        wait_until(lambda: guard.redis().get("item:7") == b"payload 7", PATIENCE, guard.log)
-        assert guard.redis().get("item:7") == b"payload 7"
+        wait_until(lambda: all(f"worker {n}: cache connection: it is a replica" in guard.log()
+                               for n in range(2)), PATIENCE, guard.log)
+        for _ in range(4):
+            assert guard.redis().get("item:7") == b"payload 7"
 
     def test_it_is_noticed_by_the_first_write(self, guard, demoted):
         assert refusal(lambda: guard.redis().set("plain", "x")).split()[0] in ("READONLY",
