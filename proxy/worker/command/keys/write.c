@@ -42,6 +42,7 @@ enum { PROOF_EACH = PROOF_NEVER + 1, PROOFS, DELETES = 1, READS = 2, QUEUED = 4 
 /* Of writes and of deletions, one for each proof. */
 static const struct reply_slot_kind kinds[2 * QUEUED][PROOFS];
 
+/* Of a slot that has one of them. */
 static bool is_of(const struct reply_slot *slot, unsigned part)
 {
     return (slot->kind - kinds[0]) / PROOFS & part;
@@ -112,9 +113,9 @@ void write_returned(struct serving *serving, const struct write_request *request
  */
 void write_settle_places(struct reply_slot *slot, size_t places)
 {
-    bool is_queued = is_of(slot, QUEUED);
     if (!places)
         return;
+    bool is_queued = is_of(slot, QUEUED);
     if (slot->replies)
         (is_queued ? write_grant : hints_give_back)(client_of(slot->replies), places);
     else

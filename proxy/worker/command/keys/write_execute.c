@@ -96,7 +96,8 @@ static void execute_behind_fills(struct client *client, const struct request *re
         if (!write_tell_keeper(&lookup, true) && write.granted)
             places += override_places(write.key.text.length);
     }
-    write_settle_places(slot, places);
+    if (places)
+        hints_give_back(client, places); /* its slot is no write's, that they could be settled by */
     buffer_finish(&all);
 }
 
