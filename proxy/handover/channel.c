@@ -1,4 +1,5 @@
-/*   open ─ channel_close(), or the other's end ─▶ closing ─ all is written ─▶ closed ─▶ freed
+/*   open ─ channel_close(), or the other's end ─▶ closing ─┬─ all is written ─▶ closed ─▶ freed
+ *                                                          └─ not in CLOSING_MS ──▲
  *
  * Once it is closing no frame is told of, and none is taken to be sent; the memory stays until
  * libuv has let go of the pipe, so an event may close the channel that it came by.
@@ -16,34 +17,52 @@
 #include <unistd.h>
 
 enum {
-    HEAD = 5,           /* bytes: kind and length */
-    READ = 64 * 1024,   /* bytes, that there is room for at least */
-    FRAME_MAX = 1 << 30 /* nobody sends as much */
+    HEAD = 5,            /* bytes: kind and length */
+    READ = 64 * 1024,    /* bytes, that there is room for at least */
+    FRAME_MAX = 1 << 30, /* nobody sends as much */
+    CLOSING_MS = 5000    /* one that does not read keeps nobody from ending for longer */
 };
 
 struct channel {
     uv_pipe_t pipe;
+    uv_timer_t timer; /* for the end of closing */
     struct channel_events events;
     void *arg;
     struct buffer in; /* bytes of a frame that is not complete yet */
     unsigned writes;  /* under way */
+    unsigned handles; /* that libuv has */
     bool closing, closed;
 };
 
 static void on_closed(uv_handle_t *handle)
 {
     struct channel *channel = handle->data;
+    if (--channel->handles)
+        return;
     buffer_finish(&channel->in);
     free(channel);
 }
 
-/* The handle goes when nothing is under way any more. */
-static void close_when_sent(struct channel *channel)
+/* What was not written is lost. */
+static void close_handles(struct channel *channel)
 {
-    if (!channel->closing || channel->writes || channel->closed)
+    if (channel->closed)
         return;
     channel->closed = true;
     uv_close((uv_handle_t *)&channel->pipe, on_closed);
+    uv_close((uv_handle_t *)&channel->timer, on_closed);
+}
+
+/* The handles go when nothing is under way any more. */
+static void close_when_sent(struct channel *channel)
+{
+    if (channel->closing && !channel->writes)
+        close_handles(channel);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    close_handles(timer->data);
 }
 
 void channel_close(struct channel *channel)
@@ -52,6 +71,7 @@ void channel_close(struct channel *channel)
         return;
     channel->closing = true;
     uv_read_stop((uv_stream_t *)&channel->pipe);
+    uv_timer_start(&channel->timer, on_time, CLOSING_MS, 0);
     close_when_sent(channel);
 }
 
@@ -143,7 +163,8 @@ void channel_send(struct channel *channel, int kind, struct span bytes)
 
 size_t channel_unsent(const struct channel *channel)
 {
-    return uv_stream_get_write_queue_size((const uv_stream_t *)&channel->pipe);
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&channel->pipe) +
+           channel->writes * sizeof(struct outgoing);
 }
 
 /* Once the loop has the handle, what has failed is closed like any other, and freed by the loop. */
@@ -153,8 +174,10 @@ int channel_open(struct channel **out, uv_loop_t *loop, int fd, const struct cha
     struct channel *channel = xcalloc(1, sizeof *channel);
     channel->events = *events;
     channel->arg = arg;
+    channel->handles = 2;
     uv_pipe_init(loop, &channel->pipe, 0);
-    channel->pipe.data = channel;
+    uv_timer_init(loop, &channel->timer);
+    channel->pipe.data = channel->timer.data = channel;
     int status = uv_pipe_open(&channel->pipe, fd);
     if (status < 0)
         close(fd);

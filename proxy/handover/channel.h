@@ -26,10 +26,11 @@ int channel_open(struct channel **out, uv_loop_t *loop, int fd, const struct cha
 /* Copied, and sent behind all that was sent before; lost when the other has left. */
 void channel_send(struct channel *channel, int kind, struct span bytes);
 
-/* Bytes that were sent, and that the other has not read: without those that the system holds. */
+/* Memory of what was sent, and what the other has not read: without what the system holds. */
 size_t channel_unsent(const struct channel *channel);
 
-/* No event any more; what was sent still leaves. NULL is allowed. */
+/* No event any more; what was sent still leaves, if the other reads it within some seconds. NULL is
+ * allowed. */
 void channel_close(struct channel *channel);
 
 #endif

@@ -374,6 +374,23 @@ static void frames_come_whole_and_in_order(void **state)
     finish(&other);
 }
 
+static void who_does_not_read_keeps_nobody_from_ending(void **state)
+{
+    static char large[1 << 20];
+    int fds[2];
+    struct end end;
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    open_end(&end, fds[0]);
+    channel_send(end.channel, 'a', (struct span){large, sizeof large});
+    size_t unsent = channel_unsent(end.channel);
+    channel_send(end.channel, 'b', (struct span){"", 0});
+    assert_true(channel_unsent(end.channel) > unsent + 50); /* not its five bytes alone */
+    channel_close(end.channel);
+    finish(&end);
+    close(fds[1]);
+}
+
 static void an_event_may_close_it(void **state)
 {
     struct end one, other;
@@ -419,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_path_is_taken_from_where_one_is),
         cmocka_unit_test(who_hangs_up_gives_nothing),
         cmocka_unit_test(frames_come_whole_and_in_order),
+        cmocka_unit_test(who_does_not_read_keeps_nobody_from_ending),
         cmocka_unit_test(an_event_may_close_it),
         cmocka_unit_test(nonsense_ends_it),
     };
