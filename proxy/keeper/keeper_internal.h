@@ -109,6 +109,7 @@ struct keeper {
     struct replication replication;       /* which generation serves; does nothing without a log */
     struct standings standings;           /* without a log to follow, in the place of replication */
     struct sources sources;               /* keys that are no rows', in files */
+    bool lacking[KEYSPACES_MAX];          /* of a source: the next list lacks keys that were told */
     struct pushes pushes;                 /* and those that are sent here */
     struct server_watch server;           /* which server the database is */
     struct touches touches;               /* calls of the control port under way */

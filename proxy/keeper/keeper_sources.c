@@ -7,11 +7,18 @@ static size_t room(void *arg, size_t keyspace)
     return publishing_room(&keeper->publishing, keyspace);
 }
 
+static const char told_before[] =
+    "its file has not all keys that were written or admitted before this process took over: until "
+    "another one is there, or is read anew (POST /v1/rebuild)";
+
 /* From the next view on. What was written since the list was made may be missing in it: hints are
  * what keeps such keys, for their time. */
 static void on_taken(void *arg, size_t keyspace, struct key_set *set)
 {
     struct keeper *keeper = arg;
+    if (keeper->lacking[keyspace])
+        set->lacks = told_before;
+    keeper->lacking[keyspace] = false;
     publishing_give_set(&keeper->publishing, keyspace, set);
     keeper_publish(keeper, NULL);
 }
@@ -67,14 +74,19 @@ void keeper_tell_lacking(struct keeper *keeper)
             succession_tell_lacking(&keeper->succession, config->keyspaces[i].name);
 }
 
+/* The predecessor's list is the one that is known here, or the one that will be taken next: it was
+ * of the same file, or of what this process reads just now. */
 void keeper_lacks(struct keeper *keeper, struct span keyspace)
 {
-    const struct keyspace *same = config_find_keyspace(keeper_config(keeper), keyspace);
-    struct key_set *set =
-        same ? keeper->publishing.sets[same - keeper_config(keeper)->keyspaces] : NULL;
-    if (!set || set->lacks || !keyspace_has_file(same))
+    const struct config *config = keeper_config(keeper);
+    const struct keyspace *same = config_find_keyspace(config, keyspace);
+    if (!same || !keyspace_has_file(same))
         return;
-    set->lacks = "its file has not all keys that were written or admitted before this process took "
-                 "over: until another one is there, or is read anew (POST /v1/rebuild)";
+    size_t number = (size_t)(same - config->keyspaces);
+    struct key_set *set = keeper->publishing.sets[number];
+    keeper->lacking[number] = !set || sources_is_behind(&keeper->sources, number);
+    if (!set || set->lacks)
+        return;
+    set->lacks = told_before;
     keeper_review(keeper);
 }

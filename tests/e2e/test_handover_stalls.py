@@ -98,6 +98,28 @@ def test_no_key_is_denied_that_was_told_to_the_predecessor_of_a_list(start_guard
         wait_until(lambda: guard.keyspace()["state"] == "guarding", PATIENCE, "the newer file")
 
 
+def test_nor_is_one_when_the_successor_reads_the_file_later(start_guard, tmp_path):
+    """It takes over without any list, since its predecessor is told to end."""
+    file, away = tmp_path / "keys.txt", tmp_path / "away.txt"
+    file.write_text("".join(f"item:{n}\n" for n in range(1000)))
+    guard = start_guard({"name": "items", "key": "item:{id}", "source": f"file:{file}", "on_miss": "pass"},
+                        database=None, hint_ttl="100ms")
+    assert guard.redis().set("item:1500", "v")
+    wait_until(lambda: guard.status()["entries"] == 0, PATIENCE, "the hint's end")
+    file.rename(away)
+    before, guard.process = guard.process, None
+    guard.launch()
+    wait_until(lambda: "was given the sockets" in guard.log(lines=2000), PATIENCE, "the successor")
+    before.terminate()
+    assert before.wait(PATIENCE) == 0
+    guard.http.close()
+    wait_until(lambda: "serves from here on" in guard.log(lines=2000), PATIENCE, "its taking over")
+    away.rename(file)
+    wait_until(lambda: guard.log(lines=2000).count("1000 keys taken from") == 2, PATIENCE, "the list")
+    assert guard.redis().get("item:1500") == b"v"
+    assert "before this process took over" in guard.keyspace()["reason"]
+
+
 def push(guard, count):
     body = "".join(f"item:{n}\n" for n in range(count)).encode()
     assert guard.control("PUT", "/v1/keyspaces/items/keys", data=body).status_code in (200, 201)

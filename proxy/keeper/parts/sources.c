@@ -296,6 +296,13 @@ void sources_renew(struct sources *sources)
     sources->all_wanted = sources->wanted;
 }
 
+bool sources_is_behind(const struct sources *sources, size_t keyspace)
+{
+    const struct source *source = sources->of[keyspace];
+    return (sources->look && sources->look->keyspace == keyspace) ||
+           (source && !key_file_is_same(&source->seen, &source->done));
+}
+
 void sources_open(struct sources *sources, const struct sources_options *options)
 {
     *sources = (struct sources){

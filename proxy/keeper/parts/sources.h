@@ -55,6 +55,9 @@ void sources_watch(struct sources *sources, struct shared_config *shared,
 void sources_retry(struct sources *sources);
 void sources_renew(struct sources *sources);
 
+/* Whether its file is another than was taken or refused, as far as is known, or is being read. */
+bool sources_is_behind(const struct sources *sources, size_t keyspace);
+
 /* Whether so many keys may take the place of those of `before` (NULL: there are none), by the
  * keyspace's settings: a part of a list is a list, too. Else `why` says which setting. */
 bool source_has_enough(const struct keyspace *keyspace, uint64_t keys, const struct key_set *before,
