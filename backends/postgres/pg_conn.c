@@ -40,14 +40,20 @@ struct pg_conn {
     struct backoff backoff;
     unsigned first_host; /* to try; the one after it when that says nothing */
     bool timer_closed;
-    bool is_new;           /* no attempt has ended yet */
-    bool told_down;        /* on_change need not say it again */
-    bool told_stranger;    /* nor that it leads to a server that will not do */
-    bool broken;           /* sending failed; the timer is about to deal with it */
-    bool dying;            /* `error` holds the server's last words */
-    bool retiring;         /* takes no more queries; opened anew behind the last */
+    bool is_new; /* no attempt has ended yet */
+    unsigned
+        told_reasons;   /* why it is down, another than before each: on_change need not say more */
+    bool told_stranger; /* one of them: that it leads to a server that will not do */
+    bool broken;        /* sending failed; the timer is about to deal with it */
+    bool dying;         /* `error` holds the server's last words */
+    bool retiring;      /* takes no more queries; opened anew behind the last */
     struct pg_error error; /* why it is, or was last, down */
+    struct pg_error told;  /* the last of the reasons */
 };
+
+/* A server that is gone, is there again, and refuses the password: the last is what to act on. But
+ * of two addresses each has its own, turn by turn. */
+enum { REASONS_TOLD = 10 };
 
 /* For each state, the states that it may follow, a bit each. */
 static void set_state(struct pg_conn *conn, enum conn_state state)
@@ -112,10 +118,12 @@ static void lose(struct pg_conn *conn, enum pg_outcome outcome)
     /* It begins anew only when a connection has come up: a server that accepts and then fails is
      * not tried faster than one that is not there. */
     start_timer(conn, backoff_next(&conn->backoff, &backoff_bounds));
-    bool told = conn->told_down;
-    conn->told_down = true;
-    if (!told)
-        conn->options.on_change(conn->options.arg, &conn->error);
+    if (conn->told_reasons &&
+        (conn->told_reasons == REASONS_TOLD || !strcmp(conn->told.text, conn->error.text)))
+        return;
+    conn->told_reasons++;
+    conn->told = conn->error;
+    conn->options.on_change(conn->options.arg, &conn->error);
 }
 
 /* Nobody asked it anything that is still open, and nobody need be told. */
@@ -228,7 +236,8 @@ static void come_up(struct pg_conn *conn)
     set_state(conn, CONN_UP);
     uv_timer_stop(&conn->timer);
     backoff_reset(&conn->backoff);
-    conn->is_new = conn->told_down = conn->told_stranger = false;
+    conn->is_new = conn->told_stranger = false;
+    conn->told_reasons = 0;
     conn->first_host = 0;
     conn->options.on_change(conn->options.arg, NULL);
 }
@@ -282,8 +291,8 @@ static void look_at_server(struct pg_conn *conn)
         begin_use(conn);
         return;
     }
-    /* Also where it was said already that it is down: this is another reason. */
-    conn->told_down = conn->told_down && conn->told_stranger;
+    if (!conn->told_stranger) /* however many were said before */
+        conn->told_reasons = 0;
     conn->told_stranger = true;
     leave(conn);
     conn->options.on_stranger(conn->options.arg, conn, server);

@@ -16,24 +16,29 @@ enum { MARK_MS = 1000 };
 
 /* ---- the log's word ---- */
 
-/* Workers may not have told of it yet: then nobody is named. */
-static void log_begin(const struct traffic *traffic, uint64_t now)
+static void log_begin(struct accounting *accounting)
 {
-    uint64_t ms;
-    struct ledger *ledger = traffic_ledger(traffic, TRAFFIC_MINUTE, now, &ms);
-    const struct heavy *parties = ledger_parties(ledger, BURDEN_rejects);
-    struct heavy_entry first;
     log_warning("an attack begins: %.0f lookups a second are rejected",
-                traffic_rate_of_all(traffic).now);
-    if (heavy_top(parties, &first, 1)) {
-        const struct party *party = first.item;
-        log_warning(
-            "the most of them (%.0f %% in the last %.0f s) are for %s, name \"%s\", user %s; "
-            "`nestguard ctl attack` says more",
-            100 * (double)first.count / (double)heavy_total(parties), (double)ms / 1000,
-            party->address, party->name, party->user);
-    }
-    ledger_destroy(ledger);
+                traffic_rate_of_all(accounting->traffic).now);
+    ledger_destroy(accounting->suspects);
+    accounting->suspects = ledger_create();
+}
+
+/* By what workers have told since it began: of what they told before it knows nothing, and whoever
+ * was rejected most then may have no part in it. */
+static void log_suspect(struct accounting *accounting)
+{
+    const struct heavy *parties = ledger_parties(accounting->suspects, BURDEN_rejects);
+    struct heavy_entry first;
+    if (!heavy_top(parties, &first, 1))
+        return;
+    const struct party *party = first.item;
+    log_warning("the most of them (%.0f %%) are for %s, name \"%s\", user %s; "
+                "`nestguard ctl attack` says more",
+                100 * (double)first.count / (double)heavy_total(parties), party->address,
+                party->name, party->user);
+    ledger_destroy(accounting->suspects);
+    accounting->suspects = NULL;
 }
 
 static void log_end(const struct attack *attack)
@@ -94,7 +99,7 @@ void accounting_check_time(struct accounting *accounting, struct worker *const *
     count_rejects(accounting, workers);
     enum attack_news news = traffic_mark(traffic, accounting->rejects, threshold, now);
     if (news == ATTACK_BEGINS)
-        log_begin(traffic, now);
+        log_begin(accounting);
     else if (news == ATTACK_IS_OVER)
         log_end(traffic_attack(traffic));
     if (!accounting->under_way)
@@ -104,9 +109,13 @@ void accounting_check_time(struct accounting *accounting, struct worker *const *
 void accounting_take_back(struct accounting *accounting, struct ledger_message *message)
 {
     traffic_take(accounting->traffic, message->ledger, clock_ms());
+    if (accounting->suspects)
+        ledger_merge(accounting->suspects, message->ledger);
     ledger_destroy(message->ledger);
     free(message);
     accounting->under_way--;
+    if (accounting->suspects && !accounting->under_way)
+        log_suspect(accounting);
 }
 
 /* ---- life ---- */
@@ -123,5 +132,6 @@ void accounting_init(struct accounting *accounting, const struct outlet *outlet,
 void accounting_finish(struct accounting *accounting)
 {
     traffic_destroy(accounting->traffic);
+    ledger_destroy(accounting->suspects);
     free(accounting->rejects);
 }

@@ -17,6 +17,8 @@ struct accounting {
     uint64_t marked;    /* clock_ms() of the last mark */
     unsigned under_way; /* ledgers that workers have */
     uint64_t *rejects;  /* of each keyspace, for the next mark */
+    struct ledger
+        *suspects; /* since an attack began; NULL: there is none, or the log has named one */
 };
 
 /* `keyspaces`: so many numbers of them there may be. The outlet outlives it. */

@@ -107,6 +107,17 @@ static struct keyspace_status status_now(const struct publishing *publishing, si
     return (struct keyspace_status){KEYSPACE_GUARDING, "the generation is complete", 0};
 }
 
+/* That it protects no more is what an operator is called for. */
+static void log_change(const char *name, enum keyspace_state was, struct keyspace_status now)
+{
+    static const char text[] = "keyspace %s: %s, was %s: %s";
+    const char *is_now = keyspace_state_name(now.state), *before = keyspace_state_name(was);
+    if (was == KEYSPACE_GUARDING)
+        log_warning(text, name, is_now, before, now.reason);
+    else
+        log_info(text, name, is_now, before, now.reason);
+}
+
 /* Only a change is logged, and sets the time. */
 static void update_states(struct publishing *publishing, enum keyspace_state *states)
 {
@@ -118,8 +129,7 @@ static void update_states(struct publishing *publishing, enum keyspace_state *st
         status->reason = now.reason;
         if (status->state == now.state || is_retired(publishing, i))
             continue;
-        log_info("keyspace %s: %s, was %s: %s", config->keyspaces[i].name,
-                 keyspace_state_name(now.state), keyspace_state_name(status->state), now.reason);
+        log_change(config->keyspaces[i].name, status->state, now);
         status->state = now.state;
         status->since = clock_ms();
     }
