@@ -168,6 +168,11 @@ struct redis *redis_fleet_next(const struct redis_fleet *fleet, int *number)
     return NULL;
 }
 
+unsigned redis_fleet_uncovered(const struct redis_fleet *fleet)
+{
+    return redis_map_uncovered(map_of(fleet));
+}
+
 const char *redis_fleet_why(const struct redis_fleet *fleet)
 {
     if (fleet->closing)

@@ -73,6 +73,11 @@ bool redis_is_cluster(const struct redis *redis)
     return redis->fleet != NULL;
 }
 
+unsigned redis_uncovered(const struct redis *redis)
+{
+    return redis->fleet ? redis_fleet_uncovered(redis->fleet) : 0;
+}
+
 int redis_number_of(const struct redis *redis, struct redis_bytes key)
 {
     int number = 0;

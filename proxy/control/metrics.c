@@ -150,10 +150,28 @@ static void published_metrics(const struct report *report, struct buffer *out)
     }
 }
 
+/* Of keyspaces that are lists. */
+static void source_metrics(const struct report *report, struct buffer *out)
+{
+    exposition_family(out, "source_refused", "gauge",
+                      "1 while the newest list of its keys is refused, or is not there");
+    for (size_t i = 0; i < report->count; i++)
+        if (report->keyspaces[i].config->source)
+            buffer_printf(out, "nestguard_source_refused{keyspace=\"%s\"} %d\n",
+                          keyspace_name(report, i), report->keyspaces[i].refused != NULL);
+}
+
 /* Of keyspaces that it was about: not those of files, nor what has come since. */
 static void check_metrics(const struct report *report, struct buffer *out)
 {
     size_t count = report->check.generation ? report->count : 0;
+    exposition_family(out, "self_check_failures_total", "counter",
+                      "Self-checks that found a row which the filter lacked");
+    for (size_t i = 0; i < report->count; i++)
+        if (keyspace_has_rows(report->keyspaces[i].config))
+            buffer_printf(out, "nestguard_self_check_failures_total{keyspace=\"%s\"} %llu\n",
+                          keyspace_name(report, i),
+                          (unsigned long long)report->keyspaces[i].check_failures);
     exposition_family(out, "self_check_rows", "gauge", "Rows that the last self-check saw");
     for (size_t i = 0; i < count; i++)
         if (report->keyspaces[i].check.outcome != SELFCHECK_NONE)
@@ -193,6 +211,8 @@ static void stream_metrics(const struct report *report, struct buffer *out)
           (double)stream->behind);
     gauge(out, "stream_lag_seconds", "Age of what the filter knows",
           tally_seconds_since(stream->known));
+    gauge(out, "stream_lag_limit_seconds", "Behind by more nothing is rejected; max_lag",
+          (double)report->config->max_lag_ms / 1000);
     gauge(out, "stream_position_bytes", "Position in the database's log", (double)stream->position);
     if (counts.transactions)
         gauge(out, "stream_last_commit_timestamp_seconds", "When the last followed commit was made",
@@ -269,6 +289,8 @@ static void guard_metrics(const struct report *report, struct buffer *out)
                       "Generations that could not be built");
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)report->build.failures);
+    gauge(out, "build_failing", "1 while the last attempt to build a generation has failed",
+          report->build.error && report->build.error[0]);
     gauge(out, "clients", "Clients now connected", report->clients);
     gauge(out, "client_memory_bytes",
           "Memory of clients: input, lookups and replies that wait or arrive",
@@ -311,8 +333,16 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     exposition_family(out, "attacks_total", "counter", "Attacks so far");
     buffer_printf(out, "nestguard_attacks_total %llu\n", (unsigned long long)report->attack.number);
     gauge(out, "entries", "Admitted, deleted and blocked keys", (double)report->entries);
-    gauge(out, "cache_up", "1 while the connections for fills and purges are up, to all primaries",
+    gauge(out, "entries_limit", "As many as there may be; max_hints", report->config->max_hints);
+    gauge(out, "reload_refused", "1 while the file that was last read again is refused",
+          report->refusal != NULL);
+    gauge(out, "cache_up",
+          "1 while the connections for fills and purges are up, to all primaries, and each slot of "
+          "a cluster has one",
           tally_cache_is_up(report));
+    if (report->cache_is_cluster)
+        gauge(out, "cache_slots_uncovered", "Slots of the cluster that no node is known for",
+              report->slots_uncovered);
     exposition_family(
         out, "cache_node_up", "gauge",
         "1 for the server that is the cache, for a sentinel that names one, and for a replica "
@@ -375,6 +405,7 @@ void status_metrics(const struct report *report, struct buffer *out)
     load_metrics(report, out);
     filter_metrics(report, out);
     published_metrics(report, out);
+    source_metrics(report, out);
     check_metrics(report, out);
     stream_metrics(report, out);
     guard_metrics(report, out);

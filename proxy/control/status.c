@@ -133,6 +133,8 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
                         keyspace->set_number ? json_integer((json_int_t)keyspace->set_number)
                                              : json_null());
     json_object_set_new(json, "self_check", check_json(&report->check, &keyspace->check));
+    json_object_set_new(json, "self_check_failures",
+                        json_integer((json_int_t)keyspace->check_failures));
     json_object_set_new(json, "published", published_json(&keyspace->published));
     add_counters(keyspace, json);
     json_object_set_new(json, "other_spelling_example", example_json(keyspace));
@@ -244,13 +246,15 @@ static json_t *backends_json(const struct report *report)
 {
     const struct loads_waits *waits = &report->waits;
     return json_pack(
-        "{s:{s:b, s:o}, s:{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
-        tally_cache_is_up(report), "nodes", nodes_json(report), "database", "connections",
-        connections_json(report), "error", json_text(report->database_error), "loads_in_flight",
-        (int)report->loads, "load_budget", (int)report->config->load_budget, "load_window",
-        (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now, "loads_queued_bytes",
-        (json_int_t)waits->bytes, "loads_waited", (json_int_t)durations_count(&waits->turns),
-        "load_wait_seconds", durations_seconds(&waits->turns));
+        "{s:{s:b, s:o, s:o}, s:{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:f}}", "cache", "up",
+        tally_cache_is_up(report), "nodes", nodes_json(report), "slots_uncovered",
+        report->cache_is_cluster ? json_integer(report->slots_uncovered) : json_null(), "database",
+        "connections", connections_json(report), "error", json_text(report->database_error),
+        "loads_in_flight", (int)report->loads, "load_budget", (int)report->config->load_budget,
+        "load_window", (json_int_t)waits->window, "loads_queued", (json_int_t)waits->now,
+        "loads_queued_bytes", (json_int_t)waits->bytes, "loads_waited",
+        (json_int_t)durations_count(&waits->turns), "load_wait_seconds",
+        durations_seconds(&waits->turns));
 }
 
 /* Of clients: those in force, which may be less than was configured, for want of open files or

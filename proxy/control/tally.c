@@ -42,9 +42,12 @@ double tally_commit_time(int64_t microseconds)
     return (double)microseconds / 1e6 + EPOCH_SECONDS;
 }
 
-/* The one server, or all nodes of a cluster; it does not depend on each of the sentinels. */
+/* The one server, or all nodes of a cluster, and all slots; it does not depend on each of the
+ * sentinels. */
 bool tally_cache_is_up(const struct report *report)
 {
+    if (report->slots_uncovered)
+        return false;
     for (size_t i = 0; i < report->cache_nodes; i++)
         if (!report->cache[i].up && (i == 0 || report->cache[i].role != REDIS_SENTINEL))
             return false;

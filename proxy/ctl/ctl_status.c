@@ -107,6 +107,11 @@ static void print_keyspace(const json_t *keyspace, int width, const struct ctl_p
         ctl_print_text(paper, CTL_PLAIN, text_of(keyspace, "reason"), 0);
         fputc('\n', paper->out);
     }
+    if (text_of(keyspace, "source_refused")) {
+        fprintf(paper->out, "%*s ", width, "");
+        ctl_print_text(paper, CTL_RED, text_of(keyspace, "source_refused"), 0);
+        fputc('\n', paper->out);
+    }
     if (!is_true(keyspace, "enforce"))
         fprintf(paper->out, "%*s shadow mode: rejected is what would have been\n", width, "");
 }
@@ -251,6 +256,7 @@ static void print_troubles(const json_t *nodes, const struct ctl_paper *paper)
 static void print_cache(const json_t *cache, const struct ctl_paper *paper)
 {
     bool up = is_true(cache, "up");
+    char text[64];
     const json_t *nodes = json_object_get(cache, "nodes"), *node;
     size_t i, count = json_array_size(nodes);
     fputs("cache       ", paper->out);
@@ -265,6 +271,11 @@ static void print_cache(const json_t *cache, const struct ctl_paper *paper)
     if (count > NODES_SHOWN)
         fprintf(paper->out, " and %zu more", count - NODES_SHOWN);
     fputc('\n', paper->out);
+    if (ctl_number(cache, "slots_uncovered") > 0) {
+        snprintf(text, sizeof text, "%.0f slots that no node is known for",
+                 ctl_number(cache, "slots_uncovered"));
+        print_error("            ", text, paper);
+    }
     print_troubles(nodes, paper);
 }
 

@@ -55,6 +55,7 @@
     X(authentication_failures, "Passwords and users that were refused")                            \
     X(clients_dropped, "Clients dropped because they did not read their replies")                  \
     X(clients_cut, "Clients cut off because they took most when max_client_memory was used up")    \
+    X(hints_refused, "Writes refused because max_hints had no place for the keys")                 \
     X(protocol_errors, "Clients closed after a protocol error")                                    \
     X(tls_failures, "Clients closed because the TLS handshake failed")                             \
     X(commands, "Commands received")                                                               \

@@ -13,7 +13,7 @@ import redis
 import requests
 
 import servers
-from following import follow  # noqa: F401, a fixture
+from following import publish
 from servers import PATIENCE, ROOT
 from waiting import wait_until
 
@@ -76,8 +76,14 @@ class Prometheus(servers.Server):
 
 
 @pytest.fixture
-def guard(follow, items):
-    return follow(items(publish={"key": "published"}))
+def guard(start_guard, database, items, tmp_path):
+    """Of rows, published, and of a list."""
+    rows = items(publish={"key": "published"})
+    publish(database, rows)
+    (tmp_path / "keys.txt").write_text("listed:1\nlisted:2\n")
+    lists = {"name": "listed", "key": "listed:{id}", "source": f"file:{tmp_path}/keys.txt", "on_miss": "pass"}
+    return start_guard(rows, lists, sync="replication", max_lag="2s", max_clients=50, attack_threshold=20,
+                       max_hints=10)
 
 
 @pytest.fixture
@@ -196,6 +202,58 @@ def test_a_build_that_waits_fires(guard, prometheus, database):
         guard.control("POST", "/v1/rebuild")
         prometheus.wait_firing("NestguardBuildWaits")
     prometheus.wait_firing("NestguardBuildWaits", False)
+
+
+def test_a_list_that_is_refused_fires(guard, prometheus, tmp_path):
+    good = tmp_path / "keys.txt"
+    text = good.read_text()
+    good.write_text("no key of that keyspace\n")
+    prometheus.wait_firing("NestguardSourceRefused")
+    assert "keys.txt" in guard.keyspace("listed")["source_refused"]
+    good.write_text(text)
+    prometheus.wait_firing("NestguardSourceRefused", False)
+
+
+def test_a_file_that_is_refused_fires(guard, prometheus):
+    good = guard.file.read_text()
+    guard.configure(good + "nonsense\n")
+    guard.signal(signal.SIGHUP)
+    prometheus.wait_firing("NestguardReloadRefused")
+    guard.configure(good)
+    guard.signal(signal.SIGHUP)
+    prometheus.wait_firing("NestguardReloadRefused", False)
+
+
+def test_writes_that_are_refused_fire(guard, prometheus):
+    """And those that are not refused do not."""
+    guard.redis().set("item:5000", "v")
+    wait_until(lambda: prometheus.query("nestguard_hints_refused_total"), PATIENCE, "the metric")
+    with pytest.raises(redis.ResponseError, match="max_hints"):
+        guard.redis().mset({f"item:{n}": "v" for n in range(6000, 6100)})
+    prometheus.wait_firing("NestguardHintsRefused")
+    assert "max_hints (10)" in guard.log() and "a write of 127.0.0.1 was refused" in guard.log()
+    assert guard.metric("nestguard_hints_refused_total") == 1
+
+
+def test_an_attack_fires_and_the_log_names_who_it_is(guard, prometheus):
+    """Not who was rejected before it."""
+    before = guard.redis(client_name="shop-web")
+    for n in range(20):
+        before.get(f"item:{7000 + n}")
+    time.sleep(1.5)  # that its rejects are of a second before
+    attacker, number = guard.redis(client_name="the-one"), 0
+
+    def is_named():
+        nonlocal number
+        for _ in range(100):
+            attacker.get(f"item:{10000 + number}")
+            number += 1
+        return "the most of them" in guard.log(1000)
+
+    wait_until(is_named, PATIENCE, guard.log)
+    assert 'name "the-one"' in guard.log(1000) and "shop-web" not in guard.log(1000)
+    prometheus.wait_firing("NestguardAttack")
+    prometheus.wait_firing("NestguardAttack", False)
 
 
 def test_promtool_finds_nothing_wrong_with_the_metrics(guard):

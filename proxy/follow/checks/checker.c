@@ -20,6 +20,7 @@ struct checker {
     uint64_t limit_ms; /* for one question: FIRST_LIMIT_MS, doubled as often as time ran out */
     struct checker_account account;
     struct selfcheck_account *keyspaces;
+    uint64_t *failures;
     void (*closed)(void *arg);
     void *closed_arg;
 };
@@ -35,6 +36,7 @@ static void checker_free(struct checker *checker)
 {
     free_statements(checker->statements, checker->statement_count);
     free(checker->keyspaces);
+    free(checker->failures);
     free(checker);
 }
 
@@ -54,7 +56,9 @@ int checker_create(struct checker **out, uv_loop_t *loop, const struct config *c
 {
     struct checker *checker = xcalloc(1, sizeof *checker);
     checker->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *checker->keyspaces);
+    checker->failures = xcalloc(KEYSPACES_MAX, sizeof *checker->failures);
     checker->account.keyspaces = checker->keyspaces;
+    checker->account.failures = checker->failures;
     checker->limit_ms = FIRST_LIMIT_MS;
     make_statements(checker, config);
     struct pg_pool_options pool = {.conninfo = config->database,
@@ -98,6 +102,7 @@ void checker_note(struct checker *checker, uint64_t generation,
     checker->account.time = clock_ms();
     checker->account.outcome = result->outcome;
     memcpy(checker->keyspaces, result->keyspaces, result->count * sizeof *result->keyspaces);
+    checker->failures[result->keyspace] += result->outcome == SELFCHECK_FAILED;
     if (!result->timed_out || checker->limit_ms >= LAST_LIMIT_MS)
         return;
     checker->limit_ms *= 2;

@@ -14,6 +14,7 @@ struct checker_account {
     uint64_t time;       /* clock_ms() */
     enum selfcheck_outcome outcome;
     const struct selfcheck_account *keyspaces; /* by their numbers */
+    const uint64_t *failures; /* likewise: how many checks of it have found a row missing so far */
 };
 
 /* 0, or a negative errno with *error. */

@@ -66,8 +66,10 @@ void checking_report(const struct checking *checking, struct report *report)
 {
     const struct checker_account *account = checker_account(checking->checker);
     report->check = (struct check_report){account->generation, account->time};
-    for (size_t i = 0; i < report->count && account->generation; i++)
+    for (size_t i = 0; i < report->count && account->generation; i++) {
         report->keyspaces[i].check = account->keyspaces[report->keyspaces[i].number];
+        report->keyspaces[i].check_failures = account->failures[report->keyspaces[i].number];
+    }
 }
 
 /* ---- life ---- */

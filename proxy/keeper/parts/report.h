@@ -37,6 +37,7 @@ struct keyspace_report {
     uint64_t rows;                   /* those that share an entry, too */
     uint64_t set_number;             /* of one with a source: which of all keys taken so far */
     struct selfcheck_account check;  /* after the first self-check */
+    uint64_t check_failures;         /* so far, of whichever generation */
     const struct spelling *spelling; /* the latest that was another than its row's */
     /* Of all that had its name in this process. */
     struct lookups_report lookups; /* of all workers */
@@ -85,6 +86,8 @@ struct report {
     bool confirms_everything;    /* commits that wait for the guard return at once */
     struct redis_node *cache;    /* the server, and the sentinels that know it */
     size_t cache_nodes;
+    bool cache_is_cluster;
+    unsigned slots_uncovered;            /* of a cluster: that no node is known for */
     const struct replica_word *replicas; /* that lookups go to, where they may */
     size_t replica_count;
     size_t purges_owed;

@@ -91,9 +91,9 @@ static void cut(struct client *client, size_t bytes)
     char said[LOG_PACE_SAID];
     counter_add(&client->serving->counters.clients_cut, 1);
     if (log_pace_may(&pace, clock_ms(), &left_out))
-        log_warning("client %llu was cut off: it took %zu MiB, the most of all, and "
+        log_warning("client %llu of %s was cut off: it took %zu MiB, the most of all, and "
                     "max_client_memory was used up%s",
-                    (unsigned long long)client->id, bytes / 1024 / 1024,
+                    (unsigned long long)client->id, client->address, bytes / 1024 / 1024,
                     log_pace_said(left_out, said));
     client_close(client);
 }

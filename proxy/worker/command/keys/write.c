@@ -18,6 +18,8 @@
 
 #include "base/clock.h"
 #include "base/container_of.h"
+#include "base/log/log.h"
+#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/client/queued_writes.h"
@@ -34,6 +36,19 @@
 
 const char write_refusal[] = "NESTGUARD busy: too many keys that no row is known for were written "
                              "(max_hints), try again later";
+
+void write_count_refusal(struct client *client)
+{
+    static struct log_pace pace;
+    uint64_t left_out;
+    char said[LOG_PACE_SAID];
+    counter_add(&client->serving->counters.hints_refused, 1);
+    if (log_pace_may(&pace, clock_ms(), &left_out))
+        log_warning("a write of %s was refused: it is of more keys that no row is known for than "
+                    "max_hints (%u) has places for, of which no client and no host gets all%s",
+                    client->address, serving_config(client->serving)->max_hints,
+                    log_pace_said(left_out, said));
+}
 
 /* PROOF_EACH: EXEC's. READS: what a doubted server is not asked. QUEUED: of which EXEC says what
  * becomes of it. */
@@ -343,6 +358,8 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
         for (size_t i = 0; i < found_count(&found); i++)
             write_note_begun(slot, write_key_by_text(client->serving, found_spans(&found)[i]),
                              false);
+    } else {
+        write_count_refusal(client);
     }
     buffer_finish(&found);
     return slot;
@@ -402,12 +419,14 @@ int write_dispatch(struct client *client, const struct request *request)
     struct buffer found = {0};
     struct named named = named_by(request);
     named.waits &= !(client->pinned.states & PINNED_MULTI);
-    if (write_exceeds_user(client, &named))
-        return -ENOSPC;
-    if (write_begin_pieces(client, request, &named))
+    int status = write_exceeds_user(client, &named) ? -ENOSPC : 0;
+    if (!status && write_begin_pieces(client, request, &named))
         return 0;
-    int status = write_find_noted(client, &named, &found);
-    if (!status) {
+    if (!status)
+        status = write_find_noted(client, &named, &found);
+    if (status) {
+        write_count_refusal(client);
+    } else {
         const struct reply_slot_kind *kind = write_kind_of(client, request);
         if (!named.deleted)
             kind = write_kind_in_multi(client, kind, &named, &found);

@@ -58,6 +58,9 @@ void write_note_some(struct reply_slot *slot, const struct span *keys, size_t co
 /* What a write has taken of its client's share, and its host's, and does not need goes back. */
 void write_settle_places(struct reply_slot *slot, size_t places);
 
+/* There are no places for a write's keys: counted, and told of. */
+void write_count_refusal(struct client *client);
+
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
 void write_conclude(struct reply_slot *slot, bool done);
 

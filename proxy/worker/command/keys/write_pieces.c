@@ -67,6 +67,8 @@ static bool refuse(struct large_write *large, bool has_no_memory)
 {
     struct reply_slot *slot = large->piecemeal.slot;
     bool in_multi = is_in_multi(large);
+    if (!has_no_memory)
+        write_count_refusal(client_of(slot->replies));
     slot->kind = &refused_kind;
     if (in_multi)
         request_spoil(client_of(slot->replies), slot, has_no_memory);
