@@ -40,6 +40,8 @@ static void tell(const struct follower *follower, const struct change *change)
 static int carry_out(struct follower *follower, const struct change *change)
 {
     int status = change->kind == CHANGE_DELETED ? follower_remove(follower, change) : 0;
+    if (change->kind == CHANGE_TRUNCATED || change->kind == CHANGE_LEFT)
+        departing_add_whole(&follower->generation->departing, change->keyspace);
     tell(follower, change); /* and purge: see guard/departing.h */
     if (change->kind == CHANGE_LEFT)
         follower->left[change->keyspace] = true;

@@ -13,16 +13,18 @@
 #ifndef NESTGUARD_DEPARTING_H
 #define NESTGUARD_DEPARTING_H
 
+#include "config/config.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DEPARTING_PLACES = 4096 };
+enum { DEPARTING_PLACES = 32768 };
 
 /* Zeroed: none departs. */
 struct departing {
-    _Atomic size_t all; /* mostly 0: then no key is hashed to be looked for */
+    _Atomic size_t all;                /* mostly 0: then no key is hashed to be looked for */
+    _Atomic bool whole[KEYSPACES_MAX]; /* of each keyspace: all of its keys may be */
     _Atomic uint32_t at[DEPARTING_PLACES];
 };
 
@@ -44,14 +46,23 @@ static inline void departing_drop(struct departing *departing, uint64_t hash)
     atomic_fetch_sub_explicit(departing_place(departing, hash), 1, memory_order_release);
 }
 
+/* The keyspace's table was emptied, or rows have left it that the log does not name: what the
+ * filter holds goes with the generation. */
+static inline void departing_add_whole(struct departing *departing, int keyspace)
+{
+    atomic_store_explicit(&departing->whole[keyspace], true, memory_order_release);
+    atomic_fetch_add_explicit(&departing->all, 1, memory_order_release);
+}
+
 static inline bool departing_any(const struct departing *departing)
 {
     return atomic_load_explicit(&departing->all, memory_order_acquire) > 0;
 }
 
-static inline bool departing_has(const struct departing *departing, uint64_t hash)
+static inline bool departing_has(const struct departing *departing, int keyspace, uint64_t hash)
 {
-    return atomic_load_explicit(&departing->at[hash % DEPARTING_PLACES], memory_order_acquire) > 0;
+    return atomic_load_explicit(&departing->at[hash % DEPARTING_PLACES], memory_order_acquire) ||
+           atomic_load_explicit(&departing->whole[keyspace], memory_order_acquire);
 }
 
 #endif

@@ -39,7 +39,7 @@ static bool is_departing(const struct view *view, struct key key)
 {
     const struct generation *generation = view->generation;
     return generation && departing_any(&generation->departing) &&
-           departing_has(&generation->departing,
+           departing_has(&generation->departing, key.keyspace,
                          filter_hash(&generation->seed, key.text.at, key.text.length));
 }
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import redis
 
-from following import fill, follow, wait_purged, wait_removed  # a fixture, too
+from following import fill, follow, wait_generation, wait_purged, wait_removed  # a fixture, too
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -190,3 +190,15 @@ def test_a_write_behind_the_deletion_of_its_row_is_found(follow, database, cache
         guard.redis().set(key, "the application's own")
     wait_removed(guard, database)
     assert guard.redis().mget(keys) == [b"the application's own"] * len(keys)
+
+
+def test_so_is_one_behind_the_truncation_of_its_table(follow, database, cache, items):
+    """The generation that holds the key is replaced by one that does not."""
+    guard = follow(items(), hint_ttl="1m")
+    fill(guard, cache, "item:7")
+    database.execute("TRUNCATE items")
+    wait_purged(cache, "item:7")
+    guard.redis().set("item:7", "the application's own")
+    wait_generation(guard, 2)
+    assert guard.redis().get("item:7") == b"the application's own"
+    assert not is_admitted(guard, "item:8")

@@ -76,7 +76,7 @@ static void a_deleted_key_is_told_at_once_and_goes_when_its_transaction_was_seen
     assert_int_equal(bench.reached, 2000);
     assert_int_equal(bench.asked, 1);
     assert_int_equal(removals_held(&bench), 2);
-    assert_true(departing_has(&bench.generation->departing, hash_of(&bench, "item:1")));
+    assert_true(departing_has(&bench.generation->departing, ITEMS, hash_of(&bench, "item:1")));
     assert_int_equal(follower_removals(bench.follower, ITEMS), 1);
     for (unsigned turn = 0; turn < 3; turn++) {
         follower_vouch(bench.follower, turn < 2 ? "5:9:7" : "5:7:"); /* XID is not over there */

@@ -337,6 +337,10 @@ static void a_key_whose_row_the_log_says_is_gone_finds_a_place_too(void **state)
     enter(&bench, bench.absent, OVERRIDE_NONE);
     departing_drop(departing, hash_of(&bench, held));
     assert_false(remembers(&bench, held.at));
+    departing_add_whole(departing, ORDERS);
+    assert_false(remembers(&bench, held.at));
+    departing_add_whole(departing, ITEMS);
+    assert_true(remembers(&bench, held.at));
     bench_finish(&bench);
 }
 

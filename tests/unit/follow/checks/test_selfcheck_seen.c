@@ -13,7 +13,7 @@
 static void where_pages_give_enough_rows_no_more_are_sought(void **state)
 {
     struct bench bench;
-    char ids[20][8];
+    char ids[20][12];
     const char *cells[40];
     (void)state;
     bench_init(&bench, 4);
