@@ -53,7 +53,7 @@ static void return_hints(struct bench *bench, int client)
 static void a_written_key_is_admitted_whenever_the_log_tells_of_it(void **state)
 {
     struct bench bench;
-    char commands[BEFORE * sizeof GET_ABSENT + 200], to_cache[200], key[16];
+    char commands[BEFORE * sizeof GET_ABSENT + 200], to_cache[200], key[24];
     const char *chosen = getenv("SEED");
     unsigned seed = chosen ? (unsigned)strtoul(chosen, NULL, 10) : (unsigned)now_ns();
     (void)state;
