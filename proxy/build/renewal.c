@@ -21,7 +21,7 @@
 
 static const struct backoff_bounds retry_bounds = {500, 10000};
 
-enum { REPORT_MS = 5000, LASTING_MS = 30000 };
+enum { REPORT_MS = 5000, LASTING_MS = 30000, COMPLAIN_MS = 60000 };
 
 static void start(struct renewal *renewal, bool for_itself);
 
@@ -117,14 +117,24 @@ static void succeed(struct renewal *renewal)
     renewal_reschedule(renewal);
 }
 
+/* The same trouble is told of once a minute, however often it is met. */
+static void complain(struct renewal *renewal, const char *error, uint64_t wait)
+{
+    uint64_t now = clock_ms();
+    bool is_told = strncmp(renewal->error, error, sizeof renewal->error - 1) == 0;
+    if (is_told && now - renewal->complained < COMPLAIN_MS)
+        return;
+    renewal->complained = now;
+    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
+                error, (double)wait / 1000);
+}
+
 /* The generation in force stays in force; guarding goes on with it. */
 static void fail(struct renewal *renewal, const char *error)
 {
-    snprintf(renewal->error, sizeof renewal->error, "%s", error);
     renewal->failures++;
-    uint64_t wait = try_later(renewal);
-    log_warning("generation %llu: %s; next try in %.1f s", (unsigned long long)renewal->newest,
-                error, (double)wait / 1000);
+    complain(renewal, error, try_later(renewal));
+    snprintf(renewal->error, sizeof renewal->error, "%s", error);
     become_idle(renewal);
 }
 

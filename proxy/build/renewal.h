@@ -49,7 +49,8 @@ struct renewal {
     uint64_t reported; /* clock_ms() of the log's last line about its progress */
     bool wanted;       /* another is wanted when this one has ended */
     uint64_t failures;
-    char error[600]; /* of the last build, or "" */
+    uint64_t complained; /* clock_ms() of the log's last line about one */
+    char error[600];     /* of the last build, or "" */
 };
 
 struct build_report {

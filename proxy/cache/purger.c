@@ -3,9 +3,7 @@
  * that is answered, and owed again when the batch has failed.
  *
  * Whole keyspaces are swept one after the other, so that the server has time for others. What a
- * sweep finds is owed as well. A sweep never counts on a connection that was lost:
- * it begins again.
- */
+ * sweep finds is owed as well. A sweep never counts on a lost connection: it begins again. */
 #include "cache/purger.h"
 
 #include "base/clock.h"
@@ -20,9 +18,10 @@
 
 enum {
     BATCH_KEYS = 64,
-    WINDOW = 8192,    /* keys that may be without an answer */
-    FEW = WINDOW / 2, /* so few that a sweep may add to them */
-    GIFT_MS = 60000   /* that keys may be on their way to another node before their slot is its */
+    WINDOW = 8192,      /* keys that may be without an answer */
+    FEW = WINDOW / 2,   /* so few that a sweep may add to them */
+    GIFT_MS = 60000,    /* that keys may be on their way to another node before their slot is its */
+    COMPLAIN_MS = 60000 /* from one line about refusals to the next */
 };
 
 /* A keyspace, as the cache sees it. */
@@ -467,6 +466,7 @@ struct purger *purger_create(const struct purger_options *options)
     purger->options = *options;
     purger->is_clean = true;
     owed_init(&purger->owed, options->config, options->max_owed);
+    purger->complained.period_ms = COMPLAIN_MS;
     purger->lanes = xcalloc(KEYSPACES_MAX, sizeof *purger->lanes);
     open_lanes(purger, 0);
     purger->sweep = (struct sweep){

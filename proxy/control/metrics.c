@@ -274,23 +274,9 @@ static void call_metrics(const uint64_t calls[COMMAND_NUMBERS], struct buffer *o
                           (unsigned long long)calls[i]);
 }
 
-/* What is of no keyspace: workers, builds, clients, generation, loads, attack, cache. */
-static void guard_metrics(const struct report *report, struct buffer *out)
+/* Clients, and the connections to the cache that they use. */
+static void client_metrics(const struct report *report, struct buffer *out)
 {
-    const struct generation_report *generation = &report->generation;
-    char name[64];
-    for (const struct counter_row *row = tally_worker_rows; row->name; row++) {
-        snprintf(name, sizeof name, "%s_total", row->name);
-        exposition_family(out, name, "counter", row->help);
-        buffer_printf(out, "nestguard_%s %llu\n", name,
-                      (unsigned long long)tally_count(&report->worker, row));
-    }
-    exposition_family(out, "build_failures_total", "counter",
-                      "Generations that could not be built");
-    buffer_printf(out, "nestguard_build_failures_total %llu\n",
-                  (unsigned long long)report->build.failures);
-    gauge(out, "build_failing", "1 while the last attempt to build a generation has failed",
-          report->build.error && report->build.error[0]);
     gauge(out, "clients", "Clients now connected", report->clients);
     gauge(out, "client_memory_bytes",
           "Memory of clients: input, lookups and replies that wait or arrive",
@@ -312,6 +298,52 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     gauge(out, "bulk_limit_bytes",
           "Longest argument that is taken: max_bulk, or proto-max-bulk-len of the cache",
           (double)report->worker.max_bulk);
+}
+
+static void cache_metrics(const struct report *report, struct buffer *out)
+{
+    gauge(out, "cache_up",
+          "1 while the connections for fills and purges are up, to all primaries, and each slot of "
+          "a cluster has one",
+          tally_cache_is_up(report));
+    if (report->cache_is_cluster)
+        gauge(out, "cache_slots_uncovered", "Slots of the cluster that no node is known for",
+              report->slots_uncovered);
+    exposition_family(
+        out, "cache_node_up", "gauge",
+        "1 for the server that is the cache, for a sentinel that names one, and for a replica "
+        "that is read from; 0: status says why not");
+    for (size_t i = 0; i < report->cache_nodes; i++) {
+        buffer_printf(out, "nestguard_cache_node_up{address=");
+        exposition_value(out, report->cache[i].address);
+        buffer_printf(out, ",role=\"%s\"} %d\n", redis_role_name(report->cache[i].role),
+                      report->cache[i].up);
+    }
+    for (size_t i = 0; i < report->replica_count; i++) {
+        buffer_printf(out, "nestguard_cache_node_up{address=");
+        exposition_value(out, report->replicas[i].address);
+        buffer_printf(out, ",role=\"replica\"} %d\n", report->replicas[i].is_read);
+    }
+}
+
+/* What is of no keyspace: workers, builds, clients, generation, loads, attack, cache. */
+static void guard_metrics(const struct report *report, struct buffer *out)
+{
+    const struct generation_report *generation = &report->generation;
+    char name[64];
+    for (const struct counter_row *row = tally_worker_rows; row->name; row++) {
+        snprintf(name, sizeof name, "%s_total", row->name);
+        exposition_family(out, name, "counter", row->help);
+        buffer_printf(out, "nestguard_%s %llu\n", name,
+                      (unsigned long long)tally_count(&report->worker, row));
+    }
+    exposition_family(out, "build_failures_total", "counter",
+                      "Generations that could not be built");
+    buffer_printf(out, "nestguard_build_failures_total %llu\n",
+                  (unsigned long long)report->build.failures);
+    gauge(out, "build_failing", "1 while the last attempt to build a generation has failed",
+          report->build.error && report->build.error[0]);
+    client_metrics(report, out);
     gauge(out, "generation", "Number of the generation in force, 0 for none",
           (double)generation->number);
     if (generation->number)
@@ -336,28 +368,7 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     gauge(out, "entries_limit", "As many as there may be; max_hints", report->config->max_hints);
     gauge(out, "reload_refused", "1 while the file that was last read again is refused",
           report->refusal != NULL);
-    gauge(out, "cache_up",
-          "1 while the connections for fills and purges are up, to all primaries, and each slot of "
-          "a cluster has one",
-          tally_cache_is_up(report));
-    if (report->cache_is_cluster)
-        gauge(out, "cache_slots_uncovered", "Slots of the cluster that no node is known for",
-              report->slots_uncovered);
-    exposition_family(
-        out, "cache_node_up", "gauge",
-        "1 for the server that is the cache, for a sentinel that names one, and for a replica "
-        "that is read from; 0: status says why not");
-    for (size_t i = 0; i < report->cache_nodes; i++) {
-        buffer_printf(out, "nestguard_cache_node_up{address=");
-        exposition_value(out, report->cache[i].address);
-        buffer_printf(out, ",role=\"%s\"} %d\n", redis_role_name(report->cache[i].role),
-                      report->cache[i].up);
-    }
-    for (size_t i = 0; i < report->replica_count; i++) {
-        buffer_printf(out, "nestguard_cache_node_up{address=");
-        exposition_value(out, report->replicas[i].address);
-        buffer_printf(out, ",role=\"replica\"} %d\n", report->replicas[i].is_read);
-    }
+    cache_metrics(report, out);
     if (report->config->database)
         gauge(out, "database_connections", "Connections for loads that are up",
               report->database_connections);

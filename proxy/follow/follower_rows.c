@@ -8,7 +8,8 @@ int follower_keep(struct follower *follower, uint32_t subxid, const struct chang
 {
     int status = transaction_add(follower->open, subxid, change);
     return status ? follower_fault(follower,
-                                   "a large transaction cannot be kept in a temporary file: %s",
+                                   "a large transaction cannot be kept in the guard's $TMPDIR or "
+                                   "/tmp, in a temporary file: %s",
                                    strerror(-status))
                   : 0;
 }
