@@ -41,6 +41,12 @@ static void answer(struct explanation *it)
     free(it);
 }
 
+/* "" and NULL: there is none. */
+static json_t *error_json(const char *error)
+{
+    return error && error[0] ? json_text(error) : json_null();
+}
+
 /* A failure leaves `row` null: not known. */
 static void on_row(void *arg, const struct row_result *result)
 {
@@ -49,6 +55,8 @@ static void on_row(void *arg, const struct row_result *result)
     blob_release(result->value);
     if (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT)
         json_object_set_new(it->body, "row", json_boolean(result->outcome == LOAD_ROW));
+    else
+        json_object_set_new(it->body, "row_error", error_json(result->error));
     if (own.at) {
         const char *why = json_string_value(json_object_get(it->body, "why"));
         json_object_set_new(it->body, "why", explain_spelling(why, own));
@@ -68,19 +76,32 @@ static void ask_for_row(struct explanation *it)
         on_row(it, &(struct row_result){.outcome = foretold, .error = ""});
 }
 
+/* Who looks for the row by himself must look by the keyspace's condition, too. */
+static const char *why_of(const struct keyspace *keyspace, enum reason reason)
+{
+    if (reason != REASON_ABSENT)
+        return reason_text(reason);
+    if (keyspace->source)
+        return "the filter rules the key out: no list of the keyspace's had it, and nobody wrote it";
+    return keyspace->where ? "the filter rules the key out: no row that meets `where` had it"
+                           : reason_text(reason);
+}
+
 static json_t *describe(const struct explanation *it, const struct key_report *report)
 {
     static const char *const decisions[] = {
         [DECISION_PASS] = "pass", [DECISION_REJECT] = "reject", [DECISION_SHADOW] = "shadow"};
     const struct override *entry = &report->entry;
+    const struct keyspace *keyspace = &keeper_config(it->keeper)->keyspaces[it->key.keyspace];
     json_t *body = json_pack(
-        "{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:n, s:n}", "key",
-        json_bytes(it->key.text.at, it->key.text.length), "keyspace",
-        keeper_config(it->keeper)->keyspaces[it->key.keyspace].name, "verdict",
+        "{s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:n, s:n, s:n, s:n}", "key",
+        json_bytes(it->key.text.at, it->key.text.length), "keyspace", keyspace->name, "verdict",
         report->is_possible ? "possible" : "absent", "decision", decisions[report->ruling.decision],
-        "why", reason_text(report->ruling.reason), "state", keyspace_state_name(report->state),
+        "why", why_of(keyspace, report->ruling.reason), "state", keyspace_state_name(report->state),
         "entry", entry->blocked_until ? "block" : override_kind_name(entry->kind), "in_flight",
-        report->in_flight, "known_absent", report->known_absent, "row", "other_spelling");
+        report->in_flight, "known_absent", report->known_absent, "row", "row_error",
+        "cached_error", "other_spelling");
+    json_object_set_new(body, "where", json_text(keyspace->where));
     json_object_set_new(body, "generation",
                         report->generation ? json_integer((json_int_t)report->generation)
                                            : json_null());
@@ -95,6 +116,8 @@ static void on_cache(void *arg, const struct redis_answer *cache)
     it->body = describe(it, &report);
     json_object_set_new(it->body, "cached",
                         cache->outcome == REDIS_DONE ? json_boolean(cache->number) : json_null());
+    if (cache->outcome != REDIS_DONE)
+        json_object_set_new(it->body, "cached_error", error_json(cache->error));
     const struct keyspace *keyspace = &keeper_config(it->keeper)->keyspaces[it->key.keyspace];
     if (keyspace->source || (report.is_possible && report.is_held && !report.known_absent))
         answer(it);

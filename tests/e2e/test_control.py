@@ -86,6 +86,28 @@ class TestExplain:
         assert guard.explain("item:1")["row"] is None
         assert database.count_loads() == 1
 
+    def test_a_row_that_does_not_count_is_said_to(self, start_guard, database, items):
+        guard = start_guard(items(where="id <= 50"))
+        told = guard.explain("item:60")
+        assert told["verdict"] == "absent" and told["row"] is False
+        assert told["where"] == "id <= 50" and "meets `where`" in told["why"]
+        assert guard.explain("item:1")["where"] == "id <= 50"
+
+    def test_why_nobody_has_answered_is_said(self, start_guard, database, cache, items):
+        guard = start_guard(items())
+        told = guard.explain(MISSING)
+        assert told["row_error"] is None and told["cached_error"] is None
+        cache.stop()
+        database.server.stop()
+
+        def is_said():
+            told = guard.explain(MISSING)
+            assert told["verdict"] == "absent"
+            return told["row"] is None and told["row_error"] and told["cached"] is None \
+                and told["cached_error"]
+
+        wait_until(is_said, PATIENCE, lambda: guard.explain(MISSING))
+
     def test_a_load_in_flight_shows(self, start_guard, database, items):
         guard = start_guard(items(), load_timeout="60s")
         with concurrent.futures.ThreadPoolExecutor() as pool, database.locked():
