@@ -82,7 +82,8 @@ static const char *why_of(const struct keyspace *keyspace, enum reason reason)
     if (reason != REASON_ABSENT)
         return reason_text(reason);
     if (keyspace->source)
-        return "the filter rules the key out: no list of the keyspace's had it, and nobody wrote it";
+        return "the filter rules the key out: no list of the keyspace's had it, and nobody wrote "
+               "it";
     return keyspace->where ? "the filter rules the key out: no row that meets `where` had it"
                            : reason_text(reason);
 }
@@ -99,8 +100,8 @@ static json_t *describe(const struct explanation *it, const struct key_report *r
         report->is_possible ? "possible" : "absent", "decision", decisions[report->ruling.decision],
         "why", why_of(keyspace, report->ruling.reason), "state", keyspace_state_name(report->state),
         "entry", entry->blocked_until ? "block" : override_kind_name(entry->kind), "in_flight",
-        report->in_flight, "known_absent", report->known_absent, "row", "row_error",
-        "cached_error", "other_spelling");
+        report->in_flight, "known_absent", report->known_absent, "row", "row_error", "cached_error",
+        "other_spelling");
     json_object_set_new(body, "where", json_text(keyspace->where));
     json_object_set_new(body, "generation",
                         report->generation ? json_integer((json_int_t)report->generation)
