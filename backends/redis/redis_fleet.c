@@ -170,7 +170,7 @@ struct redis *redis_fleet_next(const struct redis_fleet *fleet, int *number)
 
 unsigned redis_fleet_uncovered(const struct redis_fleet *fleet)
 {
-    return redis_map_uncovered(map_of(fleet));
+    return map_of(fleet)->left_out;
 }
 
 const char *redis_fleet_why(const struct redis_fleet *fleet)

@@ -29,7 +29,7 @@ void redis_fleet_exists(struct redis_fleet *fleet, struct redis_bytes key, redis
 /* The node with this number, or the next behind it; NULL: none. *number: which it is. */
 struct redis *redis_fleet_next(const struct redis_fleet *fleet, int *number);
 
-/* How many slots nobody is known to have. */
+/* How many slots nobody has, as the cluster said last. */
 unsigned redis_fleet_uncovered(const struct redis_fleet *fleet);
 
 /* Why nobody is known to have a key; "": all have one. */

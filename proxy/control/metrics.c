@@ -307,7 +307,7 @@ static void cache_metrics(const struct report *report, struct buffer *out)
           "a cluster has one",
           tally_cache_is_up(report));
     if (report->cache_is_cluster)
-        gauge(out, "cache_slots_uncovered", "Slots of the cluster that no node is known for",
+        gauge(out, "cache_slots_uncovered", "Slots of the cluster that no node has",
               report->slots_uncovered);
     exposition_family(
         out, "cache_node_up", "gauge",

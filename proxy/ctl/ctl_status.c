@@ -272,7 +272,7 @@ static void print_cache(const json_t *cache, const struct ctl_paper *paper)
         fprintf(paper->out, " and %zu more", count - NODES_SHOWN);
     fputc('\n', paper->out);
     if (ctl_number(cache, "slots_uncovered") > 0) {
-        snprintf(text, sizeof text, "%.0f slots that no node is known for",
+        snprintf(text, sizeof text, "%.0f slots that no node has",
                  ctl_number(cache, "slots_uncovered"));
         print_error("            ", text, paper);
     }

@@ -46,6 +46,22 @@ def test_a_node_of_a_cluster_is_named(follow, items, cluster):
     assert node(guard, lost.address)["down_seconds"] is None
 
 
+def test_slots_that_nobody_has_are_counted(follow, items, cluster):
+    """All nodes are up, and some keys have no place."""
+    guard = follow(items(), cache=cluster.url)
+    wait_table(guard, "cache       up, ")
+    assert guard.metric("nestguard_cache_slots_uncovered") == 0
+    for node_ in cluster.primaries:
+        node_.ask("CLUSTER", "DELSLOTS", *range(5000, 5007))
+    try:
+        wait_table(guard, r"cache       down, .*\n +7 slots that no node has")
+        assert guard.metric("nestguard_cache_slots_uncovered") == 7 and guard.metric("nestguard_cache_up") == 0
+        assert guard.status()["backends"]["cache"]["slots_uncovered"] == 7
+    finally:
+        cluster.primaries[0].ask("CLUSTER", "ADDSLOTS", *range(5000, 5007))
+    wait_table(guard, "cache       up, ")
+
+
 def test_a_sentinel_that_is_away_is_named(follow, items, fleet):
     guard = follow(items(), cache=fleet.url)
     wait_log(guard, f"fills and purges is up: 127.0.0.1:{fleet.first.port}")

@@ -284,9 +284,12 @@ static bool take(struct redis_map *map, const struct said *said)
     bool changed = false;
     for (unsigned i = 0; i < said->count; i++)
         numbers[i] = redis_map_number(map, &said->nodes[i]);
-    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
+    map->left_out = 0;
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++) {
+        map->left_out += !said->owners[slot];
         if (said->owners[slot] && numbers[said->owners[slot] - 1] >= 0)
             changed |= redis_map_move(map, slot, numbers[said->owners[slot] - 1]);
+    }
     return changed;
 }
 

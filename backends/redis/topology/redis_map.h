@@ -36,6 +36,7 @@ struct redis_map {
     struct redis_map_node *nodes; /* by number; REDIS_MAP_NODES, so that they never move */
     unsigned count;               /* numbers below it have been given */
     unsigned next;                /* the number that is looked at first for another node */
+    unsigned left_out;            /* slots that the last answer had no owner of */
     uint64_t digest; /* of which place has which slot: another as soon as one has moved */
 };
 

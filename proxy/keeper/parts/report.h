@@ -87,7 +87,7 @@ struct report {
     struct redis_node *cache;    /* the server, and the sentinels that know it */
     size_t cache_nodes;
     bool cache_is_cluster;
-    unsigned slots_uncovered;            /* of a cluster: that no node is known for */
+    unsigned slots_uncovered;            /* of a cluster: that no node has */
     const struct replica_word *replicas; /* that lookups go to, where they may */
     size_t replica_count;
     size_t purges_owed;
