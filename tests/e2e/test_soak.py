@@ -74,7 +74,7 @@ def size_of_log(guard):
     """Bytes, without the model's own calls and rebuilds: a fast machine makes more of them. It knows the
     token, and nothing that it asks for is refused."""
     return sum(len(line) for line in guard.log_path.read_text().splitlines()
-               if not re.search(r" control: .*: \d+$| generation ", line))
+               if not re.search(r" control: \S+ \d{3} [A-Z]+ /| generation ", line))
 
 
 def test_hostile_clients_wear_nothing_out(start_guard, database, cache, tmp_path):
