@@ -414,34 +414,38 @@ const struct reply_slot_kind *write_kind_in_multi(struct client *client,
 /* Mostly there is nothing to tell, and the command is forwarded like any other. The keeper deletes
  * behind fills, over a connection of its own: what the client has sent behind a deletion waits for
  * that, or it might be deleted, too. */
+static void forward_noted(struct client *client, const struct request *request,
+                          const struct named *named, struct buffer *found)
+{
+    bool in_multi = client->pinned.states & PINNED_MULTI;
+    const struct reply_slot_kind *kind = write_kind_of(client, request);
+    if (!named->deleted)
+        kind = write_kind_in_multi(client, kind, named, found);
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+    size_t source = in_multi ? 0 : vanishing_source(request);
+    if (source)
+        note_renamed(slot, found, request->arguments[source]);
+    else
+        note_found(slot, found);
+    request_to_cache(request, client, slot, 0);
+    reply_slot_answered(slot);
+    if ((named->deleted || source) && found_count(found) && !in_multi)
+        client_settle(client);
+}
+
 int write_dispatch(struct client *client, const struct request *request)
 {
     struct buffer found = {0};
     struct named named = named_by(request);
     named.waits &= !(client->pinned.states & PINNED_MULTI);
-    int status = write_exceeds_user(client, &named) ? -ENOSPC : 0;
-    if (!status && write_begin_pieces(client, request, &named))
+    bool fits = !write_exceeds_user(client, &named);
+    if (fits && write_begin_pieces(client, request, &named))
         return 0;
-    if (!status)
-        status = write_find_noted(client, &named, &found);
-    if (status) {
+    fits = fits && write_find_noted(client, &named, &found) == 0;
+    if (fits)
+        forward_noted(client, request, &named, &found);
+    else
         write_count_refusal(client);
-    } else {
-        const struct reply_slot_kind *kind = write_kind_of(client, request);
-        if (!named.deleted)
-            kind = write_kind_in_multi(client, kind, &named, &found);
-        struct reply_slot *slot = reply_slot_open(&client->replies, kind);
-        size_t source = client->pinned.states & PINNED_MULTI ? 0 : vanishing_source(request);
-        if (source)
-            note_renamed(slot, &found, request->arguments[source]);
-        else
-            note_found(slot, &found);
-        request_to_cache(request, client, slot, 0);
-        reply_slot_answered(slot);
-        bool deletes = named.deleted || source;
-        if (deletes && found_count(&found) && !(client->pinned.states & PINNED_MULTI))
-            client_settle(client);
-    }
     buffer_finish(&found);
-    return status;
+    return fits ? 0 : -ENOSPC;
 }
