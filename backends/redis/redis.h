@@ -108,7 +108,7 @@ int redis_number_of(const struct redis *redis, struct redis_bytes key);
 bool redis_is_cluster(const struct redis *redis);
 
 /* Of a cluster: how many slots no node has, as it said last; else 0. */
-unsigned redis_uncovered(const struct redis *redis);
+unsigned redis_left_out(const struct redis *redis);
 
 /* Of a cluster: the node with this number, or the next behind it; NULL: none. *number: which it is.
  */

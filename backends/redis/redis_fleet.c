@@ -168,7 +168,7 @@ struct redis *redis_fleet_next(const struct redis_fleet *fleet, int *number)
     return NULL;
 }
 
-unsigned redis_fleet_uncovered(const struct redis_fleet *fleet)
+unsigned redis_fleet_left_out(const struct redis_fleet *fleet)
 {
     return map_of(fleet)->left_out;
 }

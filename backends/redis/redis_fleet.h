@@ -30,7 +30,7 @@ void redis_fleet_exists(struct redis_fleet *fleet, struct redis_bytes key, redis
 struct redis *redis_fleet_next(const struct redis_fleet *fleet, int *number);
 
 /* How many slots nobody has, as the cluster said last. */
-unsigned redis_fleet_uncovered(const struct redis_fleet *fleet);
+unsigned redis_fleet_left_out(const struct redis_fleet *fleet);
 
 /* Why nobody is known to have a key; "": all have one. */
 const char *redis_fleet_why(const struct redis_fleet *fleet);

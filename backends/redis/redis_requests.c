@@ -73,9 +73,9 @@ bool redis_is_cluster(const struct redis *redis)
     return redis->fleet != NULL;
 }
 
-unsigned redis_uncovered(const struct redis *redis)
+unsigned redis_left_out(const struct redis *redis)
 {
-    return redis->fleet ? redis_fleet_uncovered(redis->fleet) : 0;
+    return redis->fleet ? redis_fleet_left_out(redis->fleet) : 0;
 }
 
 int redis_number_of(const struct redis *redis, struct redis_bytes key)

@@ -202,7 +202,7 @@ void purging_report(const struct purging *purging, struct report *report)
     for (size_t i = 0; i < report->cache_nodes; i++)
         redis_describe(redis, i, &report->cache[i]);
     report->cache_is_cluster = redis_is_cluster(redis);
-    report->slots_uncovered = redis_uncovered(redis);
+    report->slots_uncovered = redis_left_out(redis);
     report->purges_owed = purgers_owed(&purging->purgers);
 }
 

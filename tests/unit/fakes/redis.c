@@ -41,7 +41,7 @@ struct redis *redis_next_node(const struct redis *redis, int *number)
     return fake_redis.is_led && *number < 2 ? fake_redis_node(*number) : NULL;
 }
 
-unsigned redis_uncovered(const struct redis *redis)
+unsigned redis_left_out(const struct redis *redis)
 {
     (void)redis;
     return 0;
