@@ -40,15 +40,14 @@ struct pg_conn {
     struct backoff backoff;
     unsigned first_host; /* to try; the one after it when that says nothing */
     bool timer_closed;
-    bool is_new; /* no attempt has ended yet */
-    unsigned
-        told_reasons;   /* why it is down, another than before each: on_change need not say more */
-    bool told_stranger; /* one of them: that it leads to a server that will not do */
-    bool broken;        /* sending failed; the timer is about to deal with it */
-    bool dying;         /* `error` holds the server's last words */
-    bool retiring;      /* takes no more queries; opened anew behind the last */
+    bool is_new;           /* no attempt has ended yet */
+    bool told_stranger;    /* on_change need not say again that it leads to one that will not do */
+    bool broken;           /* sending failed; the timer is about to deal with it */
+    bool dying;            /* `error` holds the server's last words */
+    bool retiring;         /* takes no more queries; opened anew behind the last */
     struct pg_error error; /* why it is, or was last, down */
-    struct pg_error told;  /* the last of the reasons */
+    unsigned told_reasons; /* how many on_change was told since it was up, REASONS_TOLD at most */
+    struct pg_error told;  /* the last of them: it need not be said again */
 };
 
 /* A server that is gone, is there again, and refuses the password: the last is what to act on. But
