@@ -240,7 +240,7 @@ def test_an_attack_fires_and_the_log_names_who_it_is(guard, prometheus):
     before = guard.redis(client_name="shop-web")
     for n in range(20):
         before.get(f"item:{7000 + n}")
-    time.sleep(1.5)  # that its rejects are of a second before
+    wait_until(lambda: "shop-web" in guard.control("GET", "/v1/attack").text, PATIENCE, "its account")
     attacker, number = guard.redis(client_name="the-one"), 0
 
     def is_named():

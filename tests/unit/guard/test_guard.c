@@ -416,6 +416,10 @@ static void each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows(void 
     config->keyspaces[ITEMS].source = source;
     assert_true(wants_hint(&bench, held.at));
     assert_true(remembers(&bench, held.at));
+    hold(&bench, ORDERS, "order:1:2");
+    assert_int_equal(guard_write_needs(bench.view, &bench.overrides,
+                                       key_make(ORDERS, span_of("order:1:2")), ALSO_HELD),
+                     WRITE_NEEDS_NOTHING);
     config->keyspaces[ITEMS].source = NULL;
     assert_false(remembers(&bench, held.at));
     bench_finish(&bench);
