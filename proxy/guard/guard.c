@@ -43,17 +43,25 @@ static bool is_departing(const struct view *view, struct key key)
                          filter_hash(&generation->seed, key.text.at, key.text.length));
 }
 
-/* Where a log tells of rows, these are the keys that it has told to be gone. Elsewhere the filter
- * may hold a key by chance, or for a row that is gone, and the next one may be begun before the row
- * of this write is committed: then it would deny the key. But most that are held have a row that
- * stays, and who fills the cache by himself writes all of them. So they may take a quarter of the
- * places: for them no write is refused, and no filter is built. A source's next file may have been
- * made before the write, whatever log there is for the rows of others. */
+/* The log tells of all that is deleted: but for a moment, which departing.h is about, a key that is
+ * held has a row. What does not guard has lost its log, and the next generation knows of deletions
+ * that this one was not told of. */
+static bool is_vouched_for_by_a_log(const struct view *view, struct key key)
+{
+    return has_log(view, key.keyspace) && view->states[key.keyspace] == KEYSPACE_GUARDING &&
+           !is_departing(view, key);
+}
+
+/* Else the filter may hold a key by chance, or for a row that is gone, and the next one may be
+ * begun before the row of this write is committed: then it would deny the key. But most that are
+ * held have a row that stays, and who fills the cache by himself writes all of them. So they may
+ * take a quarter of the places: for them no write is refused, and no filter is built. A source's
+ * next file may have been made before the write, whatever log there is for the rows of others. */
 static bool is_remembered_though_held(const struct view *view, const struct overrides *overrides,
                                       struct key key)
 {
     return overrides_places(overrides) < view->config->max_hints / 4 &&
-           (!has_log(view, key.keyspace) || is_departing(view, key));
+           !is_vouched_for_by_a_log(view, key);
 }
 
 /* With a log a row that the write was for has mostly come when half of the hint's time is over, and

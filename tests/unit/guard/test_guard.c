@@ -317,6 +317,19 @@ static void a_key_that_is_held_finds_a_place_while_few_are_taken(void **state)
     bench_finish(&bench);
 }
 
+/* What was deleted since nobody has told, and the next filter lacks it. */
+static void a_key_of_a_filter_that_lost_its_log_finds_a_place_too(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    ((struct config *)bench.view->config)->sync = SYNC_REPLICATION;
+    assert_false(remembers(&bench, held.at));
+    bench.view->states[ITEMS] = KEYSPACE_PASSING;
+    assert_true(remembers(&bench, held.at));
+    bench_finish(&bench);
+}
+
 /* The filter has it for a moment more. */
 static void a_key_whose_row_the_log_says_is_gone_finds_a_place_too(void **state)
 {
@@ -502,6 +515,7 @@ int main(void)
         cmocka_unit_test(a_write_is_news_when_nothing_admits_the_key),
         cmocka_unit_test(a_key_that_is_held_finds_a_place_while_few_are_taken),
         cmocka_unit_test(a_key_whose_row_the_log_says_is_gone_finds_a_place_too),
+        cmocka_unit_test(a_key_of_a_filter_that_lost_its_log_finds_a_place_too),
         cmocka_unit_test(a_write_renews_a_hint_that_is_over_soon),
         cmocka_unit_test(a_hint_is_new_for_some_seconds),
         cmocka_unit_test(each_write_of_a_sources_key_is_news_though_a_log_tells_of_rows),
