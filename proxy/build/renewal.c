@@ -104,9 +104,15 @@ static uint64_t try_later(struct renewal *renewal)
     return wait;
 }
 
-static void succeed(struct renewal *renewal)
+static void forget_trouble(struct renewal *renewal)
 {
     renewal->error[0] = '\0';
+    renewal->failing = false;
+}
+
+static void succeed(struct renewal *renewal)
+{
+    forget_trouble(renewal);
     renewal->in_force = clock_ms();
     renewal->polled = renewal->began;
     renewal->for_itself = false;
@@ -133,6 +139,7 @@ static void complain(struct renewal *renewal, const char *error, uint64_t wait)
 static void fail(struct renewal *renewal, const char *error)
 {
     renewal->failures++;
+    renewal->failing = true;
     complain(renewal, error, try_later(renewal));
     snprintf(renewal->error, sizeof renewal->error, "%s", error);
     become_idle(renewal);
@@ -206,12 +213,13 @@ static void on_built(void *arg, struct built *built, const struct pg_error *erro
 /* Where no keyspace has rows, there is nothing to build. */
 static void start(struct renewal *renewal, bool for_itself)
 {
-    renewal->wanted = false;
-    if (!config_has_rows(renewal->options.config(renewal->options.arg)->config))
-        return;
-    renewal->for_itself = for_itself;
+    renewal->wanted = renewal->retrying = false;
     uv_timer_stop(&renewal->timer);
-    renewal->retrying = false;
+    if (!config_has_rows(renewal->options.config(renewal->options.arg)->config)) {
+        forget_trouble(renewal);
+        return;
+    }
+    renewal->for_itself = for_itself;
     renewal->newest++;
     set_phase(renewal, RENEWAL_ANNOUNCING);
     renewal->options.announce(renewal->options.arg);
@@ -329,6 +337,7 @@ struct build_report renewal_report(const struct renewal *renewal)
     struct build_report report = {.at_work = renewal->builder != NULL,
                                   .newest = renewal->newest,
                                   .error = renewal->error,
+                                  .failing = renewal->failing,
                                   .failures = renewal->failures};
     if (renewal->builder)
         report.progress = builder_progress(renewal->builder);

@@ -49,15 +49,17 @@ struct renewal {
     uint64_t reported; /* clock_ms() of the log's last line about its progress */
     bool wanted;       /* another is wanted when this one has ended */
     uint64_t failures;
+    bool failing;        /* the last build failed, and another is to be tried */
     uint64_t complained; /* clock_ms() of the log's last line about one */
-    char error[600];     /* of the last build, or "" */
+    char error[600];     /* of the last build, or why another is wanted, or "" */
 };
 
 struct build_report {
     bool at_work; /* else there is no progress */
     uint64_t newest;
     struct build_progress progress;
-    const char *error; /* of the last that failed, or "" */
+    const char *error; /* of the last that failed, or why another is wanted, or "" */
+    bool failing;      /* the last that ended has failed */
     uint64_t failures;
 };
 

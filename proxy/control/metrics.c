@@ -342,7 +342,7 @@ static void guard_metrics(const struct report *report, struct buffer *out)
     buffer_printf(out, "nestguard_build_failures_total %llu\n",
                   (unsigned long long)report->build.failures);
     gauge(out, "build_failing", "1 while the last attempt to build a generation has failed",
-          report->build.error && report->build.error[0]);
+          report->build.failing);
     client_metrics(report, out);
     gauge(out, "generation", "Number of the generation in force, 0 for none",
           (double)generation->number);

@@ -19,6 +19,10 @@ static const char replication[] = "cache: redis://127.0.0.1\n"
                                   "database: postgresql://app@db/shop\n"
                                   "keyspaces:\n"
                                   "  - {name: items, key: \"item:{id}\", table: items, value: v}\n";
+static const char listed[] = "cache: redis://127.0.0.1\n"
+                             "keyspaces:\n"
+                             "  - {name: items, key: \"item:{id}\", source: \"file:/ids\",\n"
+                             "     on_miss: pass}\n";
 static const char polling[] = "cache: redis://127.0.0.1\n"
                               "database: postgresql://app@db/shop\n"
                               "sync: poll\n"
@@ -303,6 +307,46 @@ static void failures_are_tried_again_later_and_later(void **state)
     bench_finish(&bench);
 }
 
+/* What was lost has a reason, too, but no build has failed. */
+static void what_is_to_be_replaced_has_not_failed_to_be_built(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, replication);
+    renewal_begin(&bench.renewal);
+    one_comes_into_force(&bench);
+    renewal_replace(&bench.renewal, "the stream was lost");
+    assert_string_equal(renewal_report(&bench.renewal).error, "the stream was lost");
+    assert_false(renewal_report(&bench.renewal).failing);
+    timer_fires(&bench, 500);
+    renewal_announced(&bench.renewal);
+    builder_ends("no slot is free");
+    assert_true(renewal_report(&bench.renewal).failing);
+    timer_fires(&bench, 1000);
+    one_comes_into_force(&bench);
+    assert_false(renewal_report(&bench.renewal).failing);
+    bench_finish(&bench);
+}
+
+/* A reload has taken away the last table. */
+static void what_needs_no_build_any_more_does_not_fail(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, replication);
+    renewal_begin(&bench.renewal);
+    renewal_announced(&bench.renewal);
+    builder_ends("no slot is free");
+    shared_config_release(bench.shared);
+    bench.shared = shared_config_create(config_from_text(listed));
+    timer_fires(&bench, 500);
+    assert_int_equal(bench.renewal.phase, RENEWAL_IDLE);
+    assert_false(renewal_report(&bench.renewal).failing);
+    assert_string_equal(renewal_report(&bench.renewal).error, "");
+    assert_true(renewal_takes_wishes(&bench.renewal));
+    bench_finish(&bench);
+}
+
 static void one_that_cannot_be_followed_has_failed(void **state)
 {
     struct bench bench;
@@ -530,6 +574,8 @@ int main(void)
         cmocka_unit_test(a_snapshot_is_taken_when_all_know_of_it),
         cmocka_unit_test(what_is_wanted_meanwhile_comes_behind_and_once),
         cmocka_unit_test(failures_are_tried_again_later_and_later),
+        cmocka_unit_test(what_is_to_be_replaced_has_not_failed_to_be_built),
+        cmocka_unit_test(what_needs_no_build_any_more_does_not_fail),
         cmocka_unit_test(one_that_cannot_be_followed_has_failed),
         cmocka_unit_test(haste_is_told_to_the_one_at_work_and_the_next),
         cmocka_unit_test(without_a_thread_it_is_tried_again),
