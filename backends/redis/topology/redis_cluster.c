@@ -258,6 +258,7 @@ static void take_map(struct redis_cluster *cluster, const struct redisReply *rep
 {
     const char *why;
     if (cluster->is_down && cluster->has_map) {
+        redis_map_look_over(&cluster->map, reply, &cluster->place);
         look_elsewhere(cluster);
         return;
     }

@@ -277,6 +277,13 @@ static const char *read_answer(struct said *said, const struct redisReply *answe
     return NULL;
 }
 
+static void count_left_out(struct redis_map *map, const struct said *said)
+{
+    map->left_out = 0;
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
+        map->left_out += !said->owners[slot];
+}
+
 /* With more nodes than there are numbers the rest stays whose it was. */
 static bool take(struct redis_map *map, const struct said *said)
 {
@@ -284,12 +291,10 @@ static bool take(struct redis_map *map, const struct said *said)
     bool changed = false;
     for (unsigned i = 0; i < said->count; i++)
         numbers[i] = redis_map_number(map, &said->nodes[i]);
-    map->left_out = 0;
-    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++) {
-        map->left_out += !said->owners[slot];
+    for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
         if (said->owners[slot] && numbers[said->owners[slot] - 1] >= 0)
             changed |= redis_map_move(map, slot, numbers[said->owners[slot] - 1]);
-    }
+    count_left_out(map, said);
     return changed;
 }
 
@@ -301,4 +306,13 @@ int redis_map_take(struct redis_map *map, const struct redisReply *answer,
     int changed = *why ? -EPROTO : take(map, said);
     free(said);
     return changed;
+}
+
+void redis_map_look_over(struct redis_map *map, const struct redisReply *answer,
+                         const struct redis_place *asked)
+{
+    struct said *said = allocate(1, sizeof *said);
+    if (!read_answer(said, answer, asked))
+        count_left_out(map, said);
+    free(said);
 }

@@ -56,6 +56,11 @@ int redis_map_number(struct redis_map *map, const struct redis_place *place);
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why);
 
+/* The same of a node that says that its cluster is down: it changes no owner, but what it leaves out
+ * is counted. */
+void redis_map_look_over(struct redis_map *map, const struct redisReply *answer,
+                         const struct redis_place *asked);
+
 /* A slot is the node's from now on; false: it was before. */
 bool redis_map_move(struct redis_map *map, unsigned slot, int number);
 

@@ -31,18 +31,32 @@ static int close_map(void **state)
 /* What a node at 10.0.0.9:7000 answers; *why is left in `objection`. */
 static const char *objection;
 
-static int take(const char *resp)
+static const struct redis_place asked = {"10.0.0.9", 7000};
+
+static redisReply *reply_of(const char *resp)
 {
-    const struct redis_place asked = {"10.0.0.9", 7000};
     redisReader *reader = redisReaderCreate();
     void *reply = NULL;
     redisReaderFeed(reader, resp, strlen(resp));
     assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
     assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+static int take(const char *resp)
+{
+    redisReply *reply = reply_of(resp);
     int status = redis_map_take(&map, reply, &asked, &objection);
     freeReplyObject(reply);
-    redisReaderFree(reader);
     return status;
+}
+
+static void look_over(const char *resp)
+{
+    redisReply *reply = reply_of(resp);
+    redis_map_look_over(&map, reply, &asked);
+    freeReplyObject(reply);
 }
 
 #define NODE(host, port) "*3\r\n" host ":" port "\r\n$2\r\nid\r\n"
@@ -160,6 +174,19 @@ static void a_slot_that_is_left_out_stays_whose_it_was(void **state)
     assert_int_equal(redis_map_owner(&map, 11), -ENOENT);
 }
 
+/* The word of a node whose cluster is down, maybe for that. */
+static void what_is_left_out_is_counted_though_no_owner_is_taken(void **state)
+{
+    (void)state;
+    take("*1\r\n" RANGE("0", "16383", A));
+    assert_int_equal(map.left_out, 0);
+    look_over("*2\r\n" RANGE("0", "4999", B) RANGE("5007", "16383", B));
+    assert_int_equal(map.left_out, 7);
+    must_own(0, "10.0.0.1");
+    look_over("*0\r\n");
+    assert_int_equal(map.left_out, 7);
+}
+
 static void what_is_no_such_answer_changes_nothing(void **state)
 {
     static const char *const answers[] = {
@@ -275,6 +302,7 @@ int main(void)
         TEST(one_whose_address_is_not_told_either_is_who_was_asked),
         TEST(an_endpoint_that_is_left_out_is_who_was_asked_whatever_the_address),
         TEST(a_slot_that_is_left_out_stays_whose_it_was),
+        TEST(what_is_left_out_is_counted_though_no_owner_is_taken),
         TEST(what_is_no_such_answer_changes_nothing),
         TEST(an_answer_that_names_too_many_leaves_numbers_for_the_next),
         TEST(a_slot_may_be_moved),
