@@ -1,5 +1,5 @@
 /*   open ─ channel_close(), or the other's end ─▶ closing ─┬─ all is written ─▶ closed ─▶ freed
- *                                                          └─ not in CLOSING_MS ──▲
+ *                                                          └─ none in CLOSING_MS ─▲
  *
  * Once it is closing no frame is told of, and none is taken to be sent; the memory stays until
  * libuv has let go of the pipe, so an event may close the channel that it came by.
@@ -20,7 +20,7 @@ enum {
     HEAD = 5,            /* bytes: kind and length */
     READ = 64 * 1024,    /* bytes, that there is room for at least */
     FRAME_MAX = 1 << 30, /* nobody sends as much */
-    CLOSING_MS = 5000    /* one that does not read keeps nobody from ending for longer */
+    CLOSING_MS = 5000    /* who reads no frame for so long keeps nobody from ending any more */
 };
 
 struct channel {
@@ -65,13 +65,18 @@ static void on_time(uv_timer_t *timer)
     close_handles(timer->data);
 }
 
+static void limit_closing(struct channel *channel)
+{
+    uv_timer_start(&channel->timer, on_time, CLOSING_MS, 0);
+}
+
 void channel_close(struct channel *channel)
 {
     if (!channel || channel->closing)
         return;
     channel->closing = true;
     uv_read_stop((uv_stream_t *)&channel->pipe);
-    uv_timer_start(&channel->timer, on_time, CLOSING_MS, 0);
+    limit_closing(channel);
     close_when_sent(channel);
 }
 
@@ -140,6 +145,8 @@ static void on_written(uv_write_t *write, int status)
     (void)status; /* the reading end hears of it, too */
     free(container_of(write, struct outgoing, write));
     channel->writes--;
+    if (channel->closing && !channel->closed)
+        limit_closing(channel);
     close_when_sent(channel);
 }
 
