@@ -46,13 +46,14 @@ struct pg_conn {
     bool dying;            /* `error` holds the server's last words */
     bool retiring;         /* takes no more queries; opened anew behind the last */
     struct pg_error error; /* why it is, or was last, down */
-    unsigned told_reasons; /* how many on_change was told since it was up, REASONS_TOLD at most */
+    unsigned told_reasons; /* how many on_change was told since it was up */
+    uint64_t told_at;      /* the loop's time when that was last told one */
     struct pg_error told;  /* the last of them: it need not be said again */
 };
 
 /* A server that is gone, is there again, and refuses the password: the last is what to act on. But
- * of two addresses each has its own, turn by turn. */
-enum { REASONS_TOLD = 10 };
+ * of two addresses each has its own, turn by turn: after so many one is told in so many ms. */
+enum { REASONS_TOLD = 10, REASONS_EVERY_MS = 60000 };
 
 /* For each state, the states that it may follow, a bit each. */
 static void set_state(struct pg_conn *conn, enum conn_state state)
@@ -109,6 +110,15 @@ static void disconnect(struct pg_conn *conn, enum pg_outcome outcome)
     conn->broken = conn->dying = conn->retiring = conn->is_new = false;
 }
 
+static bool is_to_be_told(const struct pg_conn *conn)
+{
+    if (!conn->told_reasons)
+        return true;
+    return strcmp(conn->told.text, conn->error.text) != 0 &&
+           (conn->told_reasons < REASONS_TOLD ||
+            uv_now(conn->options.loop) - conn->told_at >= REASONS_EVERY_MS);
+}
+
 /* The reason is in conn->error. */
 static void lose(struct pg_conn *conn, enum pg_outcome outcome)
 {
@@ -117,10 +127,10 @@ static void lose(struct pg_conn *conn, enum pg_outcome outcome)
     /* It begins anew only when a connection has come up: a server that accepts and then fails is
      * not tried faster than one that is not there. */
     start_timer(conn, backoff_next(&conn->backoff, &backoff_bounds));
-    if (conn->told_reasons &&
-        (conn->told_reasons == REASONS_TOLD || !strcmp(conn->told.text, conn->error.text)))
+    if (!is_to_be_told(conn))
         return;
     conn->told_reasons++;
+    conn->told_at = uv_now(conn->options.loop);
     conn->told = conn->error;
     conn->options.on_change(conn->options.arg, &conn->error);
 }

@@ -24,7 +24,8 @@ struct pg_conn_options {
     const struct pg_statements *statements; /* must outlive the connection */
     const struct pg_server_rule *rule; /* the server that will do; must outlive the connection */
     struct pg_queries *ended;          /* where queries go when they have ended */
-    /* It came up (`error` is NULL), or it is down, which is said once until it comes up. */
+    /* It came up (`error` is NULL), or it is down: told again for another reason than the last one,
+     * but not for each of many. */
     void (*on_change)(void *arg, const struct pg_error *error);
     /* It led to a server that will not do, and is down. */
     void (*on_stranger)(void *arg, const struct pg_conn *conn, const struct pg_server *server);
