@@ -24,6 +24,12 @@ static void log_begin(struct accounting *accounting)
     accounting->suspects = ledger_create();
 }
 
+static void forget_suspects(struct accounting *accounting)
+{
+    ledger_destroy(accounting->suspects);
+    accounting->suspects = NULL;
+}
+
 /* By what workers have told since it began: of what they told before it knows nothing, and whoever
  * was rejected most then may have no part in it. */
 static void log_suspect(struct accounting *accounting)
@@ -37,12 +43,13 @@ static void log_suspect(struct accounting *accounting)
                 "`nestguard ctl attack` says more",
                 100 * (double)first.count / (double)heavy_total(parties), party->address,
                 party->name, party->user);
-    ledger_destroy(accounting->suspects);
-    accounting->suspects = NULL;
+    forget_suspects(accounting);
 }
 
-static void log_end(const struct attack *attack)
+static void log_end(struct accounting *accounting)
 {
+    const struct attack *attack = traffic_attack(accounting->traffic);
+    forget_suspects(accounting); /* whoever is rejected from now on is none */
     log_warning(
         "the attack is over after %.0f s: %llu lookups were rejected, %.0f a second at most",
         (double)(attack->until - attack->since) / 1000, (unsigned long long)attack->rejects,
@@ -101,7 +108,7 @@ void accounting_check_time(struct accounting *accounting, struct worker *const *
     if (news == ATTACK_BEGINS)
         log_begin(accounting);
     else if (news == ATTACK_IS_OVER)
-        log_end(traffic_attack(traffic));
+        log_end(accounting);
     if (!accounting->under_way)
         ask_workers(accounting);
 }
