@@ -114,7 +114,8 @@ static void finish_ending(struct follower *follower)
 static int unreadable(struct follower *follower, int status)
 {
     return follower_fault(follower,
-                          "a large transaction cannot be read from its temporary file: %s",
+                          "a large transaction cannot be read back from the guard's $TMPDIR or "
+                          "/tmp, from a temporary file: %s",
                           strerror(-status));
 }
 

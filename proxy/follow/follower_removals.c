@@ -9,8 +9,8 @@ enum { REMOVALS_MAX = 4000000 /* 64 MB of a temporary file */ };
 static int file_fault(struct follower *follower, int status)
 {
     return follower_fault(follower,
-                          "keys of deleted rows cannot be kept in a temporary file of the guard "
-                          "($TMPDIR or /tmp): %s",
+                          "keys of deleted rows cannot be kept in the guard's $TMPDIR or /tmp, in "
+                          "a temporary file: %s",
                           strerror(-status));
 }
 

@@ -56,8 +56,8 @@ int redis_map_number(struct redis_map *map, const struct redis_place *place);
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why);
 
-/* The same of a node that says that its cluster is down: it changes no owner, but what it leaves out
- * is counted. */
+/* The same of a node that says that its cluster is down: it changes no owner, but what it leaves
+ * out is counted. */
 void redis_map_look_over(struct redis_map *map, const struct redisReply *answer,
                          const struct redis_place *asked);
 
