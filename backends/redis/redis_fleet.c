@@ -225,8 +225,9 @@ static struct redis *next_of(struct errand *errand, const struct redis_answer *a
     struct redis_fleet *fleet = errand->fleet;
     struct redis_place from = {.port = errand->at->options.port};
     bool changed;
-    if (fleet->closing || answer->outcome != REDIS_REFUSED || errand->hops++ >= MOST_HOPS ||
-        !errand->at->options.host)
+    if (answer->outcome != REDIS_REFUSED) /* at the end of all, the fleet's memory may be gone */
+        return NULL;
+    if (fleet->closing || errand->hops++ >= MOST_HOPS || !errand->at->options.host)
         return NULL;
     snprintf(from.host, sizeof from.host, "%s", errand->at->options.host);
     if (!read_redirect(fleet, redirect, answer->error, &from))

@@ -20,15 +20,15 @@ enum {
     BATCH_KEYS = 64,
     WINDOW = 8192,      /* keys that may be without an answer */
     FEW = WINDOW / 2,   /* so few that a sweep may add to them */
-    GIFT_MS = 60000,    /* that keys may be on their way to another node before their slot is its */
     COMPLAIN_MS = 60000 /* from one line about refusals to the next */
 };
 
 /* A keyspace, as the cache sees it. */
 struct lane {
     struct purger *purger;
-    size_t keyspace;    /* its number; what is owed of it: owed_of() */
-    struct retry retry; /* set while the cache refuses its keys: nothing is sent before */
+    size_t keyspace;       /* its number; what is owed of it: owed_of() */
+    struct retry retry;    /* set while the cache refuses its keys: nothing is sent before */
+    uint64_t begun, ended; /* uv_hrtime() of its last sweep that did; 0: none has */
 };
 
 /* One DEL on its way. */
@@ -48,7 +48,6 @@ struct purger {
     struct lane *swept;         /* while a sweep is under way */
     size_t swept_keys;          /* found by it so far, for the log */
     size_t sweep_turn;          /* the lane that was swept last */
-    uint64_t swept_at;          /* the loop's time when one ended last; 0: never */
     bool is_retired;            /* its node is gone: nothing is swept */
     bool is_clean;              /* at some moment since the last sweep began nothing was owed */
     bool is_doubted;            /* it may have forgotten deletions, and is not swept yet */
@@ -277,8 +276,8 @@ static void on_stepped(void *arg, enum redis_outcome outcome, const char *error)
     } else if (purger->swept && sweep_is_over(&purger->sweep)) {
         log_info("keyspace %s: went through the cache for its keys and purged %zu",
                  name_of(purger->swept), purger->swept_keys);
+        purger->swept->ended = uv_hrtime();
         purger->swept = NULL;
-        purger->swept_at = uv_now(purger->options.loop);
         backoff_reset(&purger->sweep_retry.backoff);
     }
     see_clean(purger);
@@ -305,6 +304,7 @@ static void begin_sweep(struct purger *purger)
     if (!purger->swept)
         return;
     owed_of(purger->swept)->whole = false;
+    purger->swept->begun = uv_hrtime();
     purger->is_clean = false;
     purger->swept_keys = 0;
     sweep_begin(&purger->sweep, &purger->options.config->keyspaces[purger->swept->keyspace].key);
@@ -412,11 +412,17 @@ bool purger_is_swept(const struct purger *purger)
     return purger->is_clean && purger_owed(purger) != SIZE_MAX;
 }
 
-bool purger_is_doubtful(const struct purger *purger)
+/* Keys of a slot go from node to node for as long as that takes, and then its owner changes. One
+ * that went behind the beginning of the taker's sweep, and ahead of the end of the giver's, may
+ * have been seen by neither. */
+bool purger_may_have_given(const struct purger *giver, const struct purger *taker)
 {
-    uint64_t ago = uv_now(purger->options.loop) - purger->swept_at;
-    return !cache_is_up(purger) || purger->swept || owed_any_whole(&purger->owed) ||
-           (purger->swept_at && ago < GIFT_MS);
+    if (!cache_is_up(giver) || giver->swept || owed_any_whole(&giver->owed))
+        return true;
+    for (size_t i = 0; i < lane_count(giver); i++)
+        if (giver->lanes[i].ended && giver->lanes[i].ended >= taker->lanes[i].begun)
+            return true;
+    return false;
 }
 
 static void give_up_whole(const struct lane *lane)

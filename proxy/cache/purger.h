@@ -52,9 +52,9 @@ void purger_keyspace(struct purger *purger, int keyspace);
 /* Everything of all keyspaces: for this reason the server may have forgotten what was deleted. */
 void purger_doubt(struct purger *purger, const char *why);
 
-/* What was to be deleted may be there, or may have been some moments ago: it is not up, or a sweep
- * is owed, or has ended just now. */
-bool purger_is_doubtful(const struct purger *purger);
+/* In a cluster: of the slots that `taker` has from `giver` it may have keys that were to be deleted
+ * there, and that no sweep has found. */
+bool purger_may_have_given(const struct purger *giver, const struct purger *taker);
 
 /* In a cluster: gives what is owed key by key to `take`, where some of it may be another node's by
  * now; with `whole`, also what is owed whole, which it owes no more. */

@@ -144,8 +144,8 @@ void purgers_ended(struct purgers *purgers, int number)
 /* Of one that is gone, or cannot be asked, nobody knows who had the slots in between. */
 void purgers_gave(struct purgers *purgers, int from, int to)
 {
-    const struct purger *giver = at(purgers, from);
-    if (at(purgers, to) && (!giver || purger_is_doubtful(giver)))
+    const struct purger *giver = at(purgers, from), *taker = at(purgers, to);
+    if (taker && (!giver || purger_may_have_given(giver, taker)))
         purger_doubt(purgers->at[to], "keys have come to it from a node that may have kept some");
 }
 

@@ -348,10 +348,12 @@ static void lost(struct client *client, struct upstream *upstream)
         client_leave(client);
 }
 
-/* What begins has been refused there, and is asked for where that has pointed to. */
+/* What begins has been refused there, and is asked for where that has pointed to. What was learned
+ * by it may have had others put in their place, and this post closed. */
 static struct upstream *elsewhere(struct client *client, struct upstream *upstream, int node)
 {
-    struct subscription *subscription = post_of(client->pinned.listening, upstream)->refused;
+    const struct post *there = post_of(client->pinned.listening, upstream);
+    struct subscription *subscription = there ? there->refused : NULL;
     struct post *post = subscription ? post_at(client, node, &owner) : NULL;
     if (post && post->upstream != upstream)
         post_take_over(post, subscription);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "cache/greeting.h"
+#include "redis/topology/redis_map.h"
+#include "worker/upstream/pool.h"
 #include "worker/upstream/standing_text.h"
 
 #include <stdlib.h>
@@ -106,6 +108,15 @@ static void ask_what_is_due(struct upstream *upstream)
         ask_to_answer(upstream);
 }
 
+/* What waits for something at a node does so for nothing once that has no slots: another, which has
+ * them now, may have what is waited for, and the node may hang. */
+static bool waits_in_vain(const struct upstream *upstream)
+{
+    const struct redis_map *map = pool_map(upstream->route->pool);
+    return map && upstream->options.node && upstream_is_waiting(upstream) &&
+           !redis_map_owns(map, &upstream->node);
+}
+
 /* One shared connection finds it out, and all others are given up, too: also those whose clients
  * only wait for something. */
 static void check_role(struct upstream *upstream)
@@ -117,6 +128,8 @@ static void check_role(struct upstream *upstream)
     else if (upstream_is_own(upstream) && !upstream->options.node &&
              upstream->demotions != upstream->route->demotions)
         upstream_lose(upstream, "its server is no primary any more");
+    else if (upstream_is_own(upstream) && waits_in_vain(upstream))
+        upstream_lose(upstream, "its node has no slots any more");
     else if (upstream->state == UP && clock_ms() - upstream->role_asked > ROLE_MS)
         ask_what_is_due(upstream);
 }

@@ -275,6 +275,41 @@ static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
 static const char run_id[] = "0123456789abcdef0123456789abcdef01234567";
 
 /* As when a password is changed: another connection leads to it, its first one. */
+static void sweep_items(struct bench *bench, struct purger *purger)
+{
+    purger_keyspace(purger, ITEMS);
+    turn(bench);
+    find("0", "0", "");
+    turn(bench);
+}
+
+/* A slot's keys may be on their way for as long as its sweep takes, and its owner changes later. */
+static void keys_that_went_between_two_sweeps_may_have_been_seen_by_neither(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 100);
+    struct purger *giver = bench.purger, *taker = bench_purger(&bench, 100);
+    cache_is(&bench, true);
+    purger_cache_is(taker, true);
+    turn(&bench);
+    assert_false(purger_may_have_given(giver, taker));
+    sweep_items(&bench, taker);
+    assert_false(purger_may_have_given(giver, taker));
+    purger_keyspace(giver, ITEMS);
+    turn(&bench);
+    assert_true(purger_may_have_given(giver, taker));
+    find("0", "0", "");
+    turn(&bench);
+    assert_true(purger_may_have_given(giver, taker));
+    sweep_items(&bench, taker);
+    assert_false(purger_may_have_given(giver, taker));
+    fake_redis.up = false;
+    assert_true(purger_may_have_given(giver, taker));
+    purger_destroy(taker);
+    bench_finish(&bench);
+}
+
 static void must_be_believed_when_swept(struct bench *bench)
 {
     struct purger *other = bench_purger(bench, 1000);
@@ -485,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_sweep_ends_however_few_keys_may_be_owed),
         cmocka_unit_test(a_server_in_doubt_is_swept_and_one_that_is_known_is_not),
         cmocka_unit_test(a_doubt_outlasts_the_connection_on_which_it_came_up),
+        cmocka_unit_test(keys_that_went_between_two_sweeps_may_have_been_seen_by_neither),
         cmocka_unit_test(nobody_vouches_for_a_server_that_another_is_to_sweep),
         cmocka_unit_test(a_server_that_was_doubted_before_it_was_known_is_not_vouched_for),
         cmocka_unit_test(who_refuses_as_a_replica_is_swept),
