@@ -393,3 +393,27 @@ def test_a_failover_is_no_news_once_it_is_over(guard, cluster):
     wait_until(lambda: all(lines[-1].endswith("is back") for lines in told() if lines), PATIENCE,
                guard.log)
     assert all(len(lines) <= 2 for lines in told()), told()
+
+
+def test_who_waits_at_a_primary_that_hangs_hears_that_another_has_the_key(guard, cluster):
+    said = []
+    first = cluster.node_of("queue")
+
+    def wait():
+        try:
+            said.append(guard.redis().blpop("queue", 0))
+        except redis.RedisError as error:
+            said.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    wait_until(lambda: first.client().info("clients")["blocked_clients"], PATIENCE, guard.log)
+    heir = cluster.follower_of(first)
+    first.pause()
+    try:
+        heir.ask("CLUSTER", "FAILOVER", "TAKEOVER")
+        thread.join(PATIENCE)
+        assert said and isinstance(said[0], redis.ResponseError), said
+    finally:
+        first.resume()
+    wait_promoted(cluster, heir)
