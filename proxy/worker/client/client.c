@@ -149,6 +149,12 @@ struct pool *client_pool(const struct client *client)
     return own ? upstream_route(own)->pool : client->serving->pool;
 }
 
+void client_leave_pool(struct client *client, const struct pool *before)
+{
+    if (client->replies.first && client_pool(client) != before)
+        client_settle(client);
+}
+
 struct upstream *client_track_to(const struct client *client, int node)
 {
     const struct pinned_tracking *tracking = &client->pinned.tracking;
@@ -189,7 +195,8 @@ static bool has_others(const struct client *client)
 
 void client_follow_host(struct client *client)
 {
-    if (client->state >= CLIENT_CLOSING)
+    /* What it has settled for may go to the cache later on, in pieces or when the keeper agrees. */
+    if (client->state >= CLIENT_CLOSING || client->settling)
         return;
     bool much = host_takes_much(client->host) && has_others(client) &&
                 pool_takes_much(client->serving->pool, client->replies.resp3, client->takes_much);

@@ -169,6 +169,11 @@ struct upstream *client_shared(struct client *client, bool resp3);
  * state on the cache before, that one's. */
 struct pool *client_pool(const struct client *client);
 
+/* A connection of its own has ended, which may have been the last thing that it had at the cache
+ * before, `before` being its client_pool() until then: what is under way there is answered first.
+ */
+void client_leave_pool(struct client *client, const struct pool *before);
+
 /* It has a connection of its own on which it left state, or on which something is under way. In a
  * cluster any other is not used again: what it asked meanwhile may be under way on a shared one to
  * the same node, and would be overtaken. */

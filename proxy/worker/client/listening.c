@@ -395,7 +395,9 @@ void listening_check(struct client *client, uint64_t now)
         upstream_check_progress(post->upstream);
         listening->lacks |= is_out_of_place(client, post);
     }
+    const struct pool *pool = client_pool(client);
     posts_close(client, false);
+    client_leave_pool(client, pool);
     if (!listening->posts && !(client->pinned.states & PINNED_LISTENS) && !client->replies.first)
         listening_forget(client);
     else if (listening->lacks && now - listening->tried >= RETRY_MS)

@@ -351,7 +351,9 @@ void tracking_check(struct client *client, uint64_t now)
         return;
     for (unsigned i = 0; i < tracking->count; i++)
         upstream_check_progress(tracking->at[i].upstream);
+    const struct pool *pool = client_pool(client);
     drop_outdated(client);
+    client_leave_pool(client, pool);
     if (!tracking_is_on(client) || !tracking->unsettled || now - tracking->tried < RETRY_MS)
         return;
     tracking->tried = now;

@@ -382,10 +382,18 @@ static bool is_subscription(const struct request *request)
            request->command->effect == EFFECT_UNSUBSCRIBE;
 }
 
+/* Its own connection is to the cache that was before a reload, and will not be needed by what it
+ * asks next: with that goes what had it keep to that cache. */
+static bool may_change_caches(const struct client *client)
+{
+    const struct upstream *own = client->pinned.own;
+    return own && upstream_route(own) != client->serving->route && !client_needs_own(client);
+}
+
 bool nodes_must_wait(const struct client *client, const struct request *request)
 {
-    return is_subscription(request) && client->replies.first &&
-           pool_is_cluster(client_pool(client));
+    return client->replies.first && pool_is_cluster(client_pool(client)) &&
+           (is_subscription(request) || may_change_caches(client));
 }
 
 /* Without names the first kind is an error, which a node says best. */
