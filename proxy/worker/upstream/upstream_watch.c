@@ -112,9 +112,8 @@ static void ask_what_is_due(struct upstream *upstream)
  * them now, may have what is waited for, and the node may hang. */
 static bool waits_in_vain(const struct upstream *upstream)
 {
-    const struct redis_map *map = pool_map(upstream->route->pool);
-    return map && upstream->options.node && upstream_is_waiting(upstream) &&
-           !redis_map_owns(map, &upstream->node);
+    return upstream->options.node && upstream_is_waiting(upstream) &&
+           !redis_map_owns(pool_map(upstream->route->pool), &upstream->node);
 }
 
 /* One shared connection finds it out, and all others are given up, too: also those whose clients
