@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A megabyte, if many do. Of other keys n / DEPARTING_PLACES look so while n are: one in thirty of
+/* A megabyte, if many do. While n depart, n / DEPARTING_PLACES of all others look so: 4 % beside
  * 10,000 deleted rows. */
 enum { DEPARTING_PLACES = 1 << 18 };
 
