@@ -160,3 +160,17 @@ void owed_finish(struct owed *owed)
     }
     free(owed->lanes);
 }
+
+void owed_tell_lost(const struct owed *owed, const struct owed_lane *swept, size_t sent)
+{
+    static const char remedy[] = "with purge_at_start: true the next start deletes them";
+    for (size_t i = 0; i < owed->config->keyspace_count; i++)
+        if (owed->lanes[i].whole || swept == &owed->lanes[i])
+            log_warning("keyspace %s: not all of its keys were deleted from the cache, which may "
+                        "hold stale values of it; %s",
+                        owed->config->keyspaces[i].name, remedy);
+    if (owed->count + sent)
+        log_warning("%zu keys were not deleted from the cache, which may hold stale values of "
+                    "them; %s",
+                    owed->count + sent, remedy);
+}

@@ -57,4 +57,8 @@ void owed_give_back(struct owed *owed, struct owed_key *key, bool up);
 void owed_all(struct owed *owed, const char *why);
 bool owed_any_whole(const struct owed *owed);
 
+/* Nothing more will be deleted: the log is told what was owed, `swept` (or NULL) and so many keys
+ * on their way too, and may be stale. */
+void owed_tell_lost(const struct owed *owed, const struct owed_lane *swept, size_t sent);
+
 #endif

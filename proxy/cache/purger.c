@@ -425,27 +425,9 @@ bool purger_may_have_given(const struct purger *giver, const struct purger *take
     return false;
 }
 
-static void give_up_whole(const struct lane *lane)
-{
-    log_warning("keyspace %s: not all of its keys were deleted from the cache, which may hold "
-                "stale values of it; with purge_at_start: true the next start deletes them",
-                name_of(lane));
-}
-
-static void give_up_keys(const struct purger *purger)
-{
-    log_warning("%zu keys were not deleted from the cache, which may hold stale values of them; "
-                "with purge_at_start: true the next start deletes them",
-                purger->owed.count + purger->sent);
-}
-
 void purger_give_up(const struct purger *purger)
 {
-    for (size_t i = 0; i < lane_count(purger); i++)
-        if (purger->owed.lanes[i].whole || purger->swept == &purger->lanes[i])
-            give_up_whole(&purger->lanes[i]);
-    if (purger->owed.count + purger->sent)
-        give_up_keys(purger);
+    owed_tell_lost(&purger->owed, purger->swept ? owed_of(purger->swept) : NULL, purger->sent);
 }
 
 /* ---- life ---- */

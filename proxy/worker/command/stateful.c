@@ -18,6 +18,7 @@
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
 #include "worker/command/wait.h"
+#include "worker/command/watching.h"
 #include "worker/command/withheld.h"
 #include "worker/upstream/upstream.h"
 
@@ -71,42 +72,6 @@ static void end_multi(struct client *client, const struct request *request)
     } else {
         request_forward(request, client);
     }
-}
-
-/* The first WATCH was refused, as when its key has moved: nothing is watched then, and in a cluster
- * the connection is of no use for a key that is elsewhere. Unless more was asked meanwhile, which
- * may have begun to watch. */
-static void watch_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    struct replies *replies = slot->replies;
-    if (reply.at[0] == '-' && replies->first == slot && replies->last == slot)
-        client_of(replies)->pinned.states &= ~(unsigned)PINNED_WATCH;
-    request_take_reply(slot, index, reply);
-}
-
-static const struct reply_slot_kind watch_kind = {.on_cache = watch_reply,
-                                                  .on_cache_failure = request_take_failure};
-
-static void watch(struct client *client, const struct request *request)
-{
-    if (request->count < 2) {
-        request_forward(request, client);
-        return;
-    }
-    bool watches = client->pinned.states & PINNED_WATCH;
-    if (pinned_begin(client) < 0)
-        return;
-    client->pinned.states |= PINNED_WATCH;
-    if (watches)
-        request_forward(request, client);
-    else
-        request_forward_as(request, client, &watch_kind);
-}
-
-static void unwatch(struct client *client, const struct request *request)
-{
-    client->pinned.states &= ~(unsigned)PINNED_WATCH;
-    request_forward(request, client);
 }
 
 /* A lookup that may read nothing but QUEUED, or an error. */
@@ -431,12 +396,12 @@ static void hang_up(struct client *client, const struct request *request)
 void stateful_dispatch(struct client *client, const struct request *request)
 {
     static void (*const acts[])(struct client *, const struct request *) = {
-        [EFFECT_NONE] = forward_in_own, [EFFECT_MULTI] = begin_multi,
-        [EFFECT_EXEC] = end_multi,      [EFFECT_WATCH] = watch,
-        [EFFECT_UNWATCH] = unwatch,     [EFFECT_BLOCK] = block,
-        [EFFECT_SUBSCRIBE] = subscribe, [EFFECT_UNSUBSCRIBE] = unsubscribe,
-        [EFFECT_MONITOR] = monitor,     [EFFECT_ALTER] = alter,
-        [EFFECT_RELAY] = relay,         [EFFECT_HANG_UP] = hang_up};
+        [EFFECT_NONE] = forward_in_own,  [EFFECT_MULTI] = begin_multi,
+        [EFFECT_EXEC] = end_multi,       [EFFECT_WATCH] = watching_begin,
+        [EFFECT_UNWATCH] = watching_end, [EFFECT_BLOCK] = block,
+        [EFFECT_SUBSCRIBE] = subscribe,  [EFFECT_UNSUBSCRIBE] = unsubscribe,
+        [EFFECT_MONITOR] = monitor,      [EFFECT_ALTER] = alter,
+        [EFFECT_RELAY] = relay,          [EFFECT_HANG_UP] = hang_up};
     acts[request->command->effect](client, request);
 }
 
