@@ -23,12 +23,9 @@ static void on_taken(void *arg, size_t keyspace, struct key_set *set)
     keeper_publish(keeper, NULL);
 }
 
-/* Whatever list comes into force now was made later than the one that was told more. */
 static void on_refused(void *arg, size_t keyspace, const char *why)
 {
     struct keeper *keeper = arg;
-    if (sources_has_refused(&keeper->sources, keyspace))
-        keeper->lacking[keyspace] = false;
     publishing_refuse_set(&keeper->publishing, keyspace, why);
     keeper_publish(keeper, NULL);
 }
@@ -87,8 +84,7 @@ void keeper_lacks(struct keeper *keeper, struct span keyspace)
         return;
     size_t number = (size_t)(same - config->keyspaces);
     struct key_set *set = keeper->publishing.sets[number];
-    keeper->lacking[number] = set ? sources_is_behind(&keeper->sources, number)
-                                  : !sources_has_refused(&keeper->sources, number);
+    keeper->lacking[number] = !set || sources_is_behind(&keeper->sources, number);
     if (!set || set->lacks)
         return;
     set->lacks = told_before;

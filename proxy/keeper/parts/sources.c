@@ -303,12 +303,6 @@ bool sources_is_behind(const struct sources *sources, size_t keyspace)
            (source && !key_file_is_same(&source->seen, &source->done));
 }
 
-bool sources_has_refused(const struct sources *sources, size_t keyspace)
-{
-    const struct source *source = sources->of[keyspace];
-    return source && !sources_is_behind(sources, keyspace) && !source->taken && source->done_for;
-}
-
 void sources_open(struct sources *sources, const struct sources_options *options)
 {
     *sources = (struct sources){

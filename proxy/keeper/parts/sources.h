@@ -57,8 +57,6 @@ void sources_renew(struct sources *sources);
 
 /* Whether its file is another than was taken or refused, as far as is known, or is being read. */
 bool sources_is_behind(const struct sources *sources, size_t keyspace);
-/* Whether it was read as it is now, and refused. */
-bool sources_has_refused(const struct sources *sources, size_t keyspace);
 
 /* Whether so many keys may take the place of those of `before` (NULL: there are none), by the
  * keyspace's settings: a part of a list is a list, too. Else `why` says which setting. */

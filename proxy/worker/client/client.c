@@ -196,7 +196,7 @@ static bool has_others(const struct client *client)
 void client_follow_host(struct client *client)
 {
     /* What it has settled for may go to the cache later on, in pieces or when the keeper agrees. */
-    if (client->state >= CLIENT_CLOSING || client->settling)
+    if (client->state >= CLIENT_CLOSING || (client->settling && client->replies.first))
         return;
     bool much = host_takes_much(client->host) && has_others(client) &&
                 pool_takes_much(client->serving->pool, client->replies.resp3, client->takes_much);
