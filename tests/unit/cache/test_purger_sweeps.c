@@ -274,7 +274,6 @@ static void a_doubt_outlasts_the_connection_on_which_it_came_up(void **state)
 
 static const char run_id[] = "0123456789abcdef0123456789abcdef01234567";
 
-/* As when a password is changed: another connection leads to it, its first one. */
 static void sweep_items(struct bench *bench, struct purger *purger)
 {
     purger_keyspace(purger, ITEMS);
@@ -310,6 +309,7 @@ static void keys_that_went_between_two_sweeps_may_have_been_seen_by_neither(void
     bench_finish(&bench);
 }
 
+/* As when a password is changed: another connection leads to it, its first one. */
 static void must_be_believed_when_swept(struct bench *bench)
 {
     struct purger *other = bench_purger(bench, 1000);
