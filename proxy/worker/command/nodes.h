@@ -15,8 +15,9 @@
  * been, or was refused. */
 bool nodes_dispatch(struct client *client, const struct request *request);
 
-/* It begins or ends subscriptions, over connections on which nothing of the client's that is under
- * way was sent: what that does is to be done before. */
+/* What is under way for the client is to be done before: the request begins or ends subscriptions,
+ * or may be the first that goes to the cache of now, over connections on which nothing of that was
+ * sent. */
 bool nodes_must_wait(const struct client *client, const struct request *request);
 
 #endif
