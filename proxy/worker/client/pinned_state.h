@@ -103,6 +103,7 @@ struct pinned {
     enum wait_end wait_end;
     struct reply_slot *wait_fence;
     struct reply_slot *wait_slot; /* of the WAIT, while any is left; each one's answer is a part */
+    struct reply_slot *watching;  /* of the only WATCH, until its reply */
     struct reply_slot *multi;     /* of the last MULTI, until its reply */
     unsigned queued;              /* commands since, as the cache counts them if none is refused */
     bool tells;                   /* one of them tells of rows */

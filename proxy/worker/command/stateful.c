@@ -63,6 +63,7 @@ static void end_multi(struct client *client, const struct request *request)
 {
     if (client->pinned.states & PINNED_MULTI && request->count == 1) {
         client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
+        client->pinned.watching = NULL;
         pinned_begin(client); /* it has one; but now is when that was last needed */
         if (strcmp(request->command->name, "EXEC") == 0)
             withheld_execute(client, request);

@@ -2,14 +2,22 @@
 
 #include "worker/client/pinned.h"
 
-/* The first WATCH was refused, as when its key has moved: nothing is watched then, and in a cluster
- * the connection is of no use for a key that is elsewhere. Unless more was asked meanwhile, which
- * may have begun to watch. */
+static void unwatch(struct client *client)
+{
+    client->pinned.states &= ~(unsigned)PINNED_WATCH;
+    client->pinned.watching = NULL;
+}
+
+/* The only WATCH was refused, as when its key has moved: nothing is watched then, and in a cluster
+ * the connection is of no use for a key that is elsewhere. */
 static void watch_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    struct replies *replies = slot->replies;
-    if (reply.at[0] == '-' && replies->first == slot && replies->last == slot)
-        client_of(replies)->pinned.states &= ~(unsigned)PINNED_WATCH;
+    struct client *client = client_of(slot->replies);
+    bool is_only = client->pinned.watching == slot;
+    if (is_only && reply.at[0] == '-')
+        unwatch(client);
+    else if (is_only)
+        client->pinned.watching = NULL;
     request_take_reply(slot, index, reply);
 }
 
@@ -26,14 +34,12 @@ void watching_begin(struct client *client, const struct request *request)
     if (pinned_begin(client) < 0)
         return;
     client->pinned.states |= PINNED_WATCH;
-    if (watches)
-        request_forward(request, client);
-    else
-        request_forward_as(request, client, &watch_kind);
+    struct reply_slot *slot = request_forward_as(request, client, &watch_kind);
+    client->pinned.watching = watches ? NULL : slot;
 }
 
 void watching_end(struct client *client, const struct request *request)
 {
-    client->pinned.states &= ~(unsigned)PINNED_WATCH;
+    unwatch(client);
     request_forward(request, client);
 }

@@ -426,6 +426,40 @@ static void a_watching_client_is_guarded(void **state)
     bench_finish(&bench);
 }
 
+#define CROSSSLOT "-CROSSSLOT no\r\n"
+
+static void a_watch_that_is_refused_holds_nothing_whatever_is_asked_behind_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, WATCH PING);
+    cache_says(own(&bench), CROSSSLOT);
+    assert_int_equal(states_of(&bench), 0);
+    cache_says(own(&bench), "+PONG\r\n");
+    must_reply(bench.client, CROSSSLOT "+PONG\r\n");
+    bench_finish(&bench);
+}
+
+/* One of another spell, or one of several, says nothing of the others. */
+static void what_another_watch_has_begun_stays(void **state)
+{
+    static const char *const spells[] = {WATCH "*1\r\n$7\r\nUNWATCH\r\n" WATCH, WATCH PING WATCH};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct bench bench;
+        bench_init(&bench, "");
+        type(bench.client, spells[i]);
+        cache_says(own(&bench), CROSSSLOT);
+        cache_says(own(&bench), OK);
+        assert_int_equal(states_of(&bench), PINNED_WATCH);
+        cache_says(own(&bench), OK);
+        assert_int_equal(states_of(&bench), PINNED_WATCH);
+        bench.client->pinned.states = 0;
+        bench_finish(&bench);
+    }
+}
+
 /* What was sent before over the shared connection is done before the first command on the own. */
 static void the_own_connection_waits_for_what_was_sent_before(void **state)
 {
@@ -662,6 +696,8 @@ int main(void)
         cmocka_unit_test(very_much_that_is_queued_is_a_hint_once_it_is_executed),
         cmocka_unit_test(inside_a_transaction_nothing_may_change_the_connection),
         cmocka_unit_test(a_watching_client_is_guarded),
+        cmocka_unit_test(a_watch_that_is_refused_holds_nothing_whatever_is_asked_behind_it),
+        cmocka_unit_test(what_another_watch_has_begun_stays),
         cmocka_unit_test(the_own_connection_waits_for_what_was_sent_before),
         cmocka_unit_test(without_room_for_a_connection_it_is_an_error),
         cmocka_unit_test(a_blocking_command_may_take_as_long_as_it_likes),
