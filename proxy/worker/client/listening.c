@@ -319,7 +319,8 @@ static bool takes(struct client *client, struct upstream *upstream, struct span 
         hear(client, post, frame);
         return true;
     }
-    if (message.kind == PUBSUB_CONFIRMATION && !post_is_answered_by(post, &message)) {
+    if (message.kind == PUBSUB_CONFIRMATION &&
+        (!upstream_awaits_reply(upstream) || !post_is_answered_by(post, &message))) {
         take_end(client, post, &message);
         return true;
     }

@@ -268,7 +268,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     }
     if (whole && listens(upstream) && goes_beside(upstream, reply))
         return;
-    if (upstream->in_flight.count <= upstream->gathered) { /* none, or what it has not been sent */
+    if (!upstream_awaits_reply(upstream)) {
         upstream_lose(upstream, no_reply_text);
         return;
     }

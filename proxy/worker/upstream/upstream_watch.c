@@ -198,6 +198,11 @@ bool upstream_is_idle(const struct upstream *upstream)
     return !in_flight_first_slot(&upstream->in_flight) && !upstream->failed.count;
 }
 
+bool upstream_awaits_reply(const struct upstream *upstream)
+{
+    return upstream->in_flight.count > upstream->gathered;
+}
+
 bool upstream_is_lost(const struct upstream *upstream)
 {
     return upstream->state != UP && upstream->attempt == ATTEMPT_OVER;

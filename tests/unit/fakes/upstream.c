@@ -90,6 +90,12 @@ bool upstream_is_waiting(const struct upstream *upstream)
     return upstream->count && upstream->in_flight[0].patient;
 }
 
+/* A test takes what is sent from `out`. */
+bool upstream_awaits_reply(const struct upstream *upstream)
+{
+    return !buffer_length(&upstream->out);
+}
+
 struct reply_slot *upstream_next_slot(const struct upstream *upstream)
 {
     return upstream->count ? upstream->in_flight[0].slot : NULL;

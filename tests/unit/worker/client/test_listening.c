@@ -20,6 +20,9 @@
 #define ASKED "*2\r\n$10\r\nssubscribe\r\n$1\r\na\r\n"
 #define CONFIRMED "*3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n"
 
+#define END "*2\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n"
+#define ENDED "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n"
+
 enum { BEGINNING = 1000, TICK_MS = 500, MINUTE_MS = 60000, MEGABYTE = 1024 * 1024 };
 
 static struct fake_clients fake;
@@ -140,6 +143,20 @@ static void other_errors_pass(void **state)
     assert_int_equal(client->state, CLIENT_OPEN);
 }
 
+/* By a node that has no part in the slot any more, before it has been asked to. */
+static void an_end_that_was_not_asked_for_yet_is_no_answer(void **state)
+{
+    const struct span name = span_of("a");
+    struct upstream *post = hear_a();
+    (void)state;
+    listening_end(client, PUBSUB_SHARD, &name, 1);
+    cache_says(post, ENDED);
+    must_reply(client, "");
+    must_send(post, END);
+    cache_says(post, ENDED);
+    must_reply(client, ENDED);
+}
+
 /* Nobody confirms them. */
 static void begin_with_large_names(unsigned from, unsigned to)
 {
@@ -174,6 +191,7 @@ int main(void)
         LISTENING_TEST(who_is_heard_again_in_time_has_a_minute_the_next_time),
         LISTENING_TEST(a_refusal_on_the_way_closes_it),
         LISTENING_TEST(other_errors_pass),
+        LISTENING_TEST(an_end_that_was_not_asked_for_yet_is_no_answer),
         LISTENING_TEST(names_count_for_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
