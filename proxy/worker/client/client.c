@@ -151,8 +151,8 @@ struct pool *client_pool(const struct client *client)
 
 void client_leave_pool(struct client *client, const struct pool *before)
 {
-    if (client->replies.first && client_pool(client) != before)
-        client_settle(client);
+    if (client_pool(client) != before)
+        client_reroute(client);
 }
 
 struct upstream *client_track_to(const struct client *client, int node)

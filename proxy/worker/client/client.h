@@ -170,8 +170,7 @@ struct upstream *client_shared(struct client *client, bool resp3);
 struct pool *client_pool(const struct client *client);
 
 /* A connection of its own has ended, which may have been the last thing that it had at the cache
- * before, `before` being its client_pool() until then: what is under way there is answered first.
- */
+ * before, `before` being its client_pool() until then: it is led to the worker's. */
 void client_leave_pool(struct client *client, const struct pool *before);
 
 /* It has a connection of its own on which it left state, or on which something is under way. In a

@@ -317,7 +317,8 @@ __attribute__((noinline)) static bool must_wait(struct client *client, struct re
 {
     if (!waits_for_reads(client, request) && !lookup_many_must_wait(client, request) &&
         !write_must_wait(client, request) && !unnamed_must_wait(client, request) &&
-        !withheld_must_wait(client, request) && !nodes_must_wait(client, request))
+        !withheld_must_wait(client, request) && !nodes_must_wait(client, request) &&
+        !clearing_must_wait(client, request))
         return false;
     client_settle(client);
     return true;

@@ -9,6 +9,8 @@
 #include "worker/command/keys/clearing.h"
 
 #include "base/memory.h"
+#include "worker/client/pinned.h"
+#include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write_proof.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -58,6 +60,12 @@ static void clearing_unheard(struct reply_slot *slot, struct span reply)
 static const struct reply_slot_kind clearing_kind = {.on_cache = clearing_reply,
                                                      .on_cache_failure = clearing_failure,
                                                      .on_unheard = clearing_unheard};
+
+bool clearing_must_wait(const struct client *client, const struct request *request)
+{
+    return client->replies.first && !(client->pinned.states & PINNED_MULTI) &&
+           vanishing_has_all(request);
+}
 
 struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,
                                         int node)

@@ -4,6 +4,10 @@
 
 #include "worker/request/request.h"
 
+/* It waits for the keeper before it is sent, and the client's connection may be another then: what
+ * the client asked before is answered first. In a transaction its own connection sees to that. */
+bool clearing_must_wait(const struct client *client, const struct request *request);
+
 /* Forwards the command when nothing is on its way to the cache any more that was read before it, to
  * where the client's commands go; in a cluster to this node. Until then, and until its reply has
  * come, nothing else of the client's is served. */

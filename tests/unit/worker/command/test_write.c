@@ -286,6 +286,35 @@ static void of_a_client_that_has_gone_the_host_gets_its_places_back(void **state
     bench_finish(&bench);
 }
 
+/* ---- all keys ---- */
+
+#define FLUSHALL "*1\r\n$8\r\nFLUSHALL\r\n"
+
+/* While the keeper has it the client may be led to another connection, over which it would overtake
+ * what was sent over this one. */
+static void what_deletes_all_keys_waits_for_what_is_under_way(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, SET_NEW FLUSHALL);
+    must_not_ask(bench.keeper);
+    cache_says(bench.shared, "-OOM no\r\n");
+    must_reply(bench.client, "-OOM no\r\n");
+    for (int i = 0; i < 2; i++) {
+        struct message *told = next_message(bench.keeper, MESSAGE_WRITE);
+        must_not_ask(bench.keeper);
+        if (i == 0)
+            must_send(bench.shared, SET_NEW);
+        mailbox_return(told);
+        hear_keeper(&bench);
+        if (i == 0)
+            cache_says(bench.shared, OK);
+    }
+    must_reply(bench.client, OK);
+    bench_finish(&bench);
+}
+
 /* ---- where keys stand ---- */
 
 static void must_hint(struct bench *bench, const char *command, const char *keys)
@@ -350,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_lost_cache_is_an_error_when_the_keeper_has_come_back),
         cmocka_unit_test(the_keepers_answer_may_outlive_the_client),
         cmocka_unit_test(of_a_client_that_has_gone_the_host_gets_its_places_back),
+        cmocka_unit_test(what_deletes_all_keys_waits_for_what_is_under_way),
         cmocka_unit_test(each_key_that_a_command_makes_is_a_hint),
         cmocka_unit_test(a_key_behind_store_is_a_hint),
     };
