@@ -45,10 +45,14 @@ static void send_away(struct client *client, const char *why)
 {
     static struct log_pace pace;
     uint64_t left_out;
+    char peer[STREAM_PEER_SIZE];
     counter_add(&client->serving->counters.strangers_dropped, 1);
-    if (log_pace_may(&pace, clock_ms(), &left_out))
-        log_warning("%llu clients were dropped that had not shown who they are: %s",
-                    (unsigned long long)left_out + 1, why);
+    if (log_pace_may(&pace, clock_ms(), &left_out)) {
+        stream_peer(&client->stream, peer);
+        log_warning(
+            "%llu clients were dropped that had not shown who they are: %s; the last was %s",
+            (unsigned long long)left_out + 1, why, peer);
+    }
     client_close(client);
     strangers_review(client);
 }
