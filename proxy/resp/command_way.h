@@ -24,7 +24,7 @@ enum command_join {
     JOIN_FIRST, /* they are the same */
     JOIN_SUM,
     JOIN_LISTS, /* one behind the other */
-    JOIN_ANY,   /* one that is not nil, if there is any */
+    JOIN_ANY,   /* one that is not nil, by lot, if there is any */
     JOIN_LEAST, /* of numbers, or of lists of them at each place, the least */
     JOIN_ENDED  /* of SCRIPT KILL and FUNCTION KILL, whose errors are answers, too */
 };

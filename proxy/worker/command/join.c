@@ -3,6 +3,8 @@
 #include "resp/resp.h"
 #include "resp/resp_number.h"
 
+#include <stdlib.h>
+
 static void put(struct reply_slot *whole, struct span reply)
 {
     buffer_clear(&whole->reply);
@@ -51,10 +53,12 @@ static void join_lists(struct reply_slot *whole, struct span reply)
                       (struct span){at, reply.length - (size_t)(at - reply.at)});
 }
 
+/* Each with the same chance, however many there will be (a reservoir of one: Vitter's algorithm R).
+ * The node that answers first, mostly the same, would else be the only one. */
 static void join_any(struct reply_slot *whole, struct span reply)
 {
-    struct span before = buffer_span(&whole->reply);
-    if (!before.length || span_is(before, "$-1\r\n") || span_is(before, "_\r\n"))
+    bool is_nil = span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n");
+    if (is_nil ? !buffer_length(&whole->reply) : !arc4random_uniform((uint32_t)++whole->joined))
         put(whole, reply);
 }
 

@@ -8,7 +8,7 @@
 enum { JOINS = JOIN_ENDED + 1 };
 
 /* Takes one more into what the whole's slot has so far. Of lists it has elements alone: how many
- * there are is in `joined`. */
+ * there are is in `joined`; of JOIN_ANY, how many were not nil. */
 void join_part(struct reply_slot *whole, enum command_join join, struct span reply);
 
 #endif

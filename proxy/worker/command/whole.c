@@ -28,9 +28,15 @@ enum {
 
 static const struct reply_slot_kind whole_kinds[JOINS];
 
-static bool counts(const struct reply_slot *whole)
+static bool is_list(const struct reply_slot *whole)
 {
     return whole->kind == &whole_kinds[JOIN_LISTS];
+}
+
+/* These are asked of all at once, and never in pieces. */
+static bool counts(const struct reply_slot *whole)
+{
+    return is_list(whole) || whole->kind == &whole_kinds[JOIN_ANY];
 }
 
 /* What is left to be asked goes on when few parts are under way; at the last of them at the latest,
@@ -47,7 +53,7 @@ static void finish(struct reply_slot *whole)
 {
     struct buffer reply = reply_slot_take_answers(whole);
     struct buffer *out = reply_slot_output(whole);
-    if (counts(whole) && !span_starts(buffer_span(&reply), "-"))
+    if (is_list(whole) && !span_starts(buffer_span(&reply), "-"))
         resp_write_array(out, whole->joined);
     reply_slot_append(whole, out, buffer_span(&reply));
     buffer_finish(&reply);
@@ -78,7 +84,7 @@ struct whole whole_begin(struct client *client, enum command_join join)
 {
     struct whole whole = {client, reply_slot_open(&client->replies, &whole_kinds[join]),
                           client->replies.muted};
-    if (join == JOIN_LISTS)
+    if (counts(whole.slot))
         whole.slot->joined = 0;
     else
         whole.slot->pieces = NULL;

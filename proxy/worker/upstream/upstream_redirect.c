@@ -47,7 +47,7 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
 }
 
 static const struct span moved = {
-    "-TRYAGAIN the key's slot has moved to another node of the cluster, try again\r\n", 78};
+    "-TRYAGAIN the key's slot goes to another node of the cluster, try again\r\n", 73};
 
 static const struct span unclear = {
     "-CLUSTERDOWN a node says that another has the key, and not where that is\r\n", 74};
