@@ -3,8 +3,8 @@
  *   start ─▶ each who asks waits in line ─▶ the first of them has its turn ─▶ ask
  *
  *   ask ─▶ on_row ─▶ answers ─┬─ a row, not stale ─▶ fill ─▶ on_filled ─┐
- *    ▲                        └─ anything else ─────────────────────────┴─▶ finish ─▶ free
- *    └──────────── those who came too late for that answer ◀────────────────┘
+ *                             └─ anything else ─────────────────────────┴─▶ finish ─▶ free
+ *   start ◀─────── those who came too late for that answer ◀────────────────┘
  *
  * While its value is on the way to the cache a load answers from it whoever asks: the cache may
  * not have it yet.
@@ -166,22 +166,34 @@ void loads_ask(struct load *load)
     rows_load(loads->options.rows, load->key, on_row, load);
 }
 
+/* In turn with all others: whoever keeps joining late would else keep a place at the database for
+ * ever. */
+static void start_again(struct load *load)
+{
+    struct load_request *request = take_waiting(load);
+    load->asked = 0;
+    load->stale = load->timed_out = false;
+    while (request) {
+        struct load_request *next = request->next;
+        loads_line_up(load, request);
+        request = next;
+    }
+    if (!load->overtaken)
+        keymap_insert(&load->loads->in_flight, &load->node);
+    loads_go_on(load->loads);
+}
+
 void loads_end(struct load *load)
 {
     blob_release(load->value);
     load->value = NULL;
-    struct keymap *map = &load->loads->in_flight;
     if (!load->overtaken)
-        keymap_remove(map, &load->node);
-    if (load->waiting) {
-        if (!load->overtaken)
-            keymap_insert(map, &load->node);
-        load->started = clock_ms();
-        loads_ask(load);
-    } else {
-        watch_drop(load->loads->options.watch, load->key);
+        keymap_remove(&load->loads->in_flight, &load->node);
+    watch_drop(load->loads->options.watch, load->key);
+    if (load->waiting)
+        start_again(load);
+    else
         free(load);
-    }
 }
 
 /* The filter let the key through and the database does not have it. */

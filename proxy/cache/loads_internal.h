@@ -65,7 +65,7 @@ const struct keyspace *loads_keyspace(const struct load *load);
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
 
-/* Ends the load, or asks once more for those who came too late for its answer. */
+/* Ends the load, or starts it again for those who came too late for its answer. */
 void loads_end(struct load *load);
 
 /* Behind those who wait for the key: they are answered in the order in which they asked. */

@@ -72,7 +72,7 @@ static void dismiss(struct load_request *request, enum load_outcome outcome)
     if (request->line)
         load_queue_remove(&loads->queue, request);
     leave(request);
-    if (!load->waiting) { /* it was not asked: nobody else has had a turn */
+    if (!load->waiting) { /* it was not asked, or has ended: nobody else has had a turn since */
         if (!load->overtaken)
             keymap_remove(&loads->in_flight, &load->node);
         free(load);

@@ -69,6 +69,35 @@ static void those_who_join_one_after_the_other_are_all_answered(void **state)
     bench_finish(&bench);
 }
 
+/* The database answers three at a time: who joins late again and again keeps nobody from his turn.
+ */
+static void who_joins_late_waits_for_his_turn_like_others(void **state)
+{
+    struct bench bench;
+    struct asked first[3], late[3], other;
+    int attacker, client;
+    (void)state;
+    bench_init(&bench, "");
+    bench.client = &attacker;
+    for (int i = 0; i < 3; i++) {
+        const char *const keys[] = {"item:1", "item:2", "item:3"};
+        ask(&bench, &first[i], keys[i]);
+        ask(&bench, &late[i], keys[i]);
+    }
+    bench.client = &client;
+    ask(&bench, &other, "item:4");
+    fake_no_row();
+    must_get(&bench, &first[0], LOAD_ABSENT);
+    assert_int_equal(fake_pool.count, 3);
+    assert_string_equal(fake_pool.queries[2].values[0], "4");
+    for (int i = 0; i < 6; i++)
+        fake_no_row();
+    must_get(&bench, &other, LOAD_ABSENT);
+    for (int i = 0; i < 3; i++)
+        must_get(&bench, &late[i], LOAD_ABSENT);
+    bench_finish(&bench);
+}
+
 /* What one query did not see is no longer so when the next one sees it. */
 static void a_row_that_is_found_is_not_remembered_as_absent(void **state)
 {
@@ -467,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_late_joiner_is_told_absent_only_by_a_query_of_its_own),
         cmocka_unit_test(a_late_joiner_sees_the_row_that_its_own_query_finds),
         cmocka_unit_test(those_who_join_one_after_the_other_are_all_answered),
+        cmocka_unit_test(who_joins_late_waits_for_his_turn_like_others),
         cmocka_unit_test(a_row_that_is_found_is_not_remembered_as_absent),
         cmocka_unit_test(a_change_during_the_query_keeps_its_row_out_of_the_cache),
         cmocka_unit_test(a_change_during_the_query_keeps_its_absence_from_being_remembered),
