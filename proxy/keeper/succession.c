@@ -242,8 +242,8 @@ static void yield(struct succession *succession, bool stands)
     options->yield(options->arg);
     send_to_other(succession, true);
     service_hand_over(succession->other);
+    say_alive(succession); /* first: else one that hangs from here on would not be missed */
     say(succession, YOURS);
-    say_alive(succession); /* at once: else one that hangs from here on would not be missed */
 }
 
 /* There is no time to have given way before. */
