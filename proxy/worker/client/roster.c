@@ -78,9 +78,16 @@ static uint64_t age_of(const struct client *client)
 
 static bool has_id(const struct client_filter *filter, uint64_t id)
 {
-    for (size_t i = 0; i < filter->id_count; i++)
-        if (filter->ids[i] == id)
+    size_t begin = 0, end = filter->id_count;
+    while (begin < end) {
+        size_t middle = begin + (end - begin) / 2;
+        if (filter->ids[middle] == id)
             return true;
+        if (filter->ids[middle] < id)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
     return !filter->ids;
 }
 

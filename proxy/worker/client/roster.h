@@ -19,7 +19,7 @@ enum client_type client_type_of(struct span name);
 
 /* Those who have all that it asks for. Zeroed: everybody. Its strings and ids are its own. */
 struct client_filter {
-    uint64_t *ids; /* one of these */
+    uint64_t *ids; /* one of these, in their order */
     size_t id_count;
     char *address, *local_address, *user; /* NULL: any */
     enum client_type type;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+enum { IDS_MOST = 16384 };
+
 uint64_t client_words_id(struct span text)
 {
     uint64_t number = 0;
@@ -34,23 +36,28 @@ static bool take_type(struct client_filter *filter, struct span name, struct buf
     return filter->type != TYPE_ANY;
 }
 
-static void add_id(struct client_filter *filter, uint64_t id)
+static int compare_ids(const void *a, const void *b)
 {
-    filter->ids = xrealloc(filter->ids, (filter->id_count + 1) * sizeof *filter->ids);
-    filter->ids[filter->id_count++] = id;
+    uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+    return (one > other) - (one < other);
 }
 
-/* 0 is an id that nobody has. */
+/* 0 is an id that nobody has. So many are looked through in a moment, and no more. */
 static bool take_ids(struct client_filter *filter, const struct request *request,
                      struct buffer *out)
 {
-    for (size_t i = 3; i < request->count; i++) {
-        struct span word = request->arguments[i];
+    size_t count = request->count - 3;
+    if (count > IDS_MOST)
+        return refuse(out, "too many client IDs: 16384 at most");
+    filter->ids = xcalloc(count, sizeof *filter->ids);
+    for (; filter->id_count < count; filter->id_count++) {
+        struct span word = request->arguments[3 + filter->id_count];
         uint64_t id = client_words_id(word);
         if (!id && !span_is(word, "0"))
             return refuse(out, "Invalid client ID");
-        add_id(filter, id);
+        filter->ids[filter->id_count] = id;
     }
+    qsort(filter->ids, count, sizeof *filter->ids, compare_ids);
     return true;
 }
 
@@ -73,8 +80,9 @@ static bool take_id(struct client_filter *filter, struct span value, struct buff
 {
     if (!client_words_id(value))
         return refuse(out, "client-id should be greater than 0");
-    filter->id_count = 0;
-    add_id(filter, client_words_id(value));
+    filter->ids = xrealloc(filter->ids, sizeof *filter->ids);
+    filter->ids[0] = client_words_id(value);
+    filter->id_count = 1;
     return true;
 }
 

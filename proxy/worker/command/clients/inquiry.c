@@ -26,7 +26,9 @@ struct inquiry {
     struct client_filter filter;
     struct reply_slot *slot; /* waits for it, whatever becomes of the asker */
     uint64_t asker;          /* its id */
+    struct clients *home;    /* where it is */
     struct buffer lines;     /* of PURPOSE_LIST */
+    struct inquiry *behind;  /* likewise: the next of clients->lists */
     enum kill_form form;
     unsigned killed;             /* how many, with the asker */
     bool kills_asker;            /* who is still to hear of it */
@@ -90,13 +92,47 @@ static void send_round(struct inquiry *inquiry, struct reply_slot *slot)
     serving_ask_keeper(slot->serving, &inquiry->call.message);
 }
 
+/* Any thread. */
+static bool is_given_up(const struct inquiry *inquiry)
+{
+    return atomic_load_explicit(&inquiry->slot->gone, memory_order_relaxed);
+}
+
+/* A list grows with all clients: of each worker's askers one has one at a time, however many ask.
+ */
+static void begin_next_list(struct clients *clients)
+{
+    struct inquiry *first;
+    while ((first = clients->lists) && is_given_up(first)) {
+        clients->lists = first->behind;
+        end(first);
+    }
+    if (first)
+        send_round(first, first->slot);
+}
+
+static void line_up_list(struct inquiry *inquiry)
+{
+    struct clients *home = inquiry->home;
+    bool waits = home->lists;
+    *(waits ? &home->last_list->behind : &home->lists) = inquiry;
+    home->last_list = inquiry;
+    if (!waits)
+        send_round(inquiry, inquiry->slot);
+}
+
 /* Until the cache has spoken the inquiry is the client's, and goes with it; from then on it is the
  * message's, which comes back to its slot whatever becomes of the client. */
 static void send_permitted(struct client *client, struct reply_slot *slot)
 {
-    slot->waiting++;
-    send_round(client->inquiry, slot);
+    struct inquiry *inquiry = client->inquiry;
     client->inquiry = NULL;
+    slot->waiting++;
+    inquiry->slot = slot;
+    if (inquiry->purpose == PURPOSE_LIST)
+        line_up_list(inquiry);
+    else
+        send_round(inquiry, slot);
 }
 
 static void permission_reply(struct reply_slot *slot, unsigned index, struct span reply)
@@ -135,6 +171,7 @@ static struct inquiry *create(const struct client *client, enum purpose purpose)
     struct inquiry *inquiry = xcalloc(1, sizeof *inquiry);
     inquiry->purpose = purpose;
     inquiry->asker = client->id;
+    inquiry->home = client->clients;
     return inquiry;
 }
 
@@ -245,9 +282,11 @@ static void end_list(struct inquiry *inquiry)
     *at = inquiry->beside;
 }
 
-/* Returns whether some are left. */
+/* Returns whether some are left, for an asker who is. */
 static bool list_some(struct inquiry *inquiry)
 {
+    if (is_given_up(inquiry))
+        return false;
     for (int i = 0; i < LISTED_AT_ONCE && inquiry->next; i++) {
         const struct client *client = inquiry->next;
         if (client->id > inquiry->newest)
@@ -468,5 +507,11 @@ void inquiry_returned(struct roll_call *call)
     if (wanted && call->state == ROLL_CALL_CUT)
         resp_write_error(reply_slot_output(slot),
                          "NESTGUARD ending: not all clients could be asked");
+    struct clients *home = inquiry->home;
+    bool is_list = inquiry->purpose == PURPOSE_LIST;
+    if (is_list)
+        home->lists = inquiry->behind;
     end(inquiry);
+    if (is_list)
+        begin_next_list(home);
 }

@@ -146,6 +146,28 @@ static void an_asker_that_goes_is_answered_no_more(void **state)
     must_send(bench->shared, MAY_LIST MAY_LIST);
 }
 
+/* Each takes memory for all clients. */
+static void lists_go_round_one_after_the_other(void **state)
+{
+    struct bench *bench = *state;
+    struct client *askers[4];
+    for (int i = 0; i < 4; i++) {
+        askers[i] = client_add(&bench->clients);
+        type(askers[i], LIST);
+        cache_says(bench->shared, "$0\r\n\r\n");
+    }
+    client_close(askers[1]);
+    client_close(askers[2]);
+    for (int i = 0; i < 4; i += 3) {
+        assert_int_equal(bench->serving->asked, 1);
+        go_round(bench, ROLL_CALL_DONE);
+        assert_true(buffer_length(&askers[i]->replies.out) > 0);
+    }
+    must_not_ask(bench->keeper);
+    assert_int_equal(bench->serving->asked, 0);
+    must_send(bench->shared, MAY_LIST MAY_LIST MAY_LIST MAY_LIST);
+}
+
 static void a_guard_that_ends_gives_no_half_answer(void **state)
 {
     struct bench *bench = *state;
@@ -387,6 +409,7 @@ int main(void)
         INQUIRY_TEST(others_are_killed_and_the_asker_is_told),
         INQUIRY_TEST(who_means_itself_leaves_with_the_reply),
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
+        INQUIRY_TEST(lists_go_round_one_after_the_other),
         INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
         INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
         INQUIRY_TEST(who_is_in_a_wait_is_unblocked_with_what_is_counted),
