@@ -157,7 +157,7 @@ const struct setting config_settings[] = {
     {"max_strangers", SETTING_COUNT, AT(max_strangers), .standard = "1000", .least = "1",
      .most = "1000000",
      .help = "clients at once that are in the TLS handshake or have not authenticated yet; of more "
-             "the one that is so for longest is dropped"},
+             "one is dropped that is so for longest, of the host with most"},
     {"authentication_timeout", SETTING_DURATION, AT(authentication_timeout_ms), .standard = "10s",
      .least = "100ms", .most = "1h",
      .help = "a client that takes longer for the TLS handshake and AUTH is dropped"},

@@ -23,11 +23,11 @@ def is_closed(one):
 
 
 @contextlib.contextmanager
-def strangers(guard, count):
+def strangers(guard, count, host="127.0.0.1"):
     sockets = []
     try:
         for _ in range(count):
-            sockets.append(socket.create_connection(("127.0.0.1", guard.port)))
+            sockets.append(socket.create_connection(("127.0.0.1", guard.port), source_address=(host, 0)))
         yield sockets
     finally:
         for one in sockets:
@@ -51,6 +51,14 @@ def test_strangers_have_places_of_their_own(locked):
         assert guard.redis().get("item:3") == b"payload 3"
     assert guard.total("nestguard_strangers_dropped_total") >= 50
     assert guard.log_path.read_text().count("shown who they are") < 10
+
+
+def test_a_crowd_of_one_host_pushes_out_its_own(locked):
+    """Who takes his time to say the password, from elsewhere, has it."""
+    guard = locked(max_strangers=10, authentication_timeout="1h")
+    with guard.wire() as slow, strangers(guard, 60, "127.0.0.2") as sockets:
+        wait_until(lambda: sum(map(is_closed, sockets)) >= 50, PATIENCE, "the end of 50 of them")
+        assert slow.ask("AUTH", "secret") == b"+OK\r\n"
 
 
 def test_a_stranger_has_so_long_and_no_longer(locked):

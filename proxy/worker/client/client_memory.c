@@ -13,6 +13,7 @@
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "worker/client/listening.h"
+#include "worker/upstream/upstream.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -25,12 +26,17 @@ static size_t in_slots(const struct replies *replies)
            replies->commands * sizeof(struct reply_slot);
 }
 
+static size_t in_own(const struct client *client)
+{
+    return client->pinned.own ? upstream_memory(client->pinned.own) : 0;
+}
+
 size_t client_memory_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
     return client->in.size + client->sending.size + replies->out.size + client->pinned.late.size +
            client->pinned.deleted.size + client->pinned.written.size + listening_bytes(client) +
-           stream_memory(&client->stream) + in_slots(replies);
+           stream_memory(&client->stream) + in_slots(replies) + in_own(client);
 }
 
 static size_t heap_of(const struct client *client)
@@ -39,7 +45,7 @@ static size_t heap_of(const struct client *client)
     return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
            buffer_heap(&client->pinned.late) + buffer_heap(&client->pinned.deleted) +
            buffer_heap(&client->pinned.written) + listening_bytes(client) +
-           stream_memory(&client->stream) + in_slots(replies);
+           stream_memory(&client->stream) + in_slots(replies) + in_own(client);
 }
 
 struct weight {

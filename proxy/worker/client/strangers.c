@@ -1,5 +1,6 @@
 /* A list in order of arrival. The oldest is the first whose time is over, and the first to go when
- * there are too many: who is quick to show who it is, is off the list by then.
+ * there are too many: who is quick to show who it is, is off the list by then. Of the oldest, that
+ * is, one whose host has most: a crowd of strangers from one host pushes out its own.
  */
 #include "worker/client/strangers.h"
 
@@ -10,6 +11,8 @@
 
 /* So long for the first refusal, and as much more for each that follows, up to a bound. */
 enum { WAIT_MS = 250, LONGEST_WAIT_MS = 2000 };
+
+enum { OLDEST = 64 }; /* of whom one goes: each newcomer may cost a look at all of them */
 
 static bool is_strange(const struct client *client)
 {
@@ -28,6 +31,7 @@ static void append(struct strangers *all, struct client *client)
     *(all->newest ? &all->newest->acquaintance.newer : &all->oldest) = client;
     all->newest = client;
     all->count++;
+    client->host->strangers++;
 }
 
 static void take_out(struct strangers *all, struct client *client)
@@ -37,6 +41,7 @@ static void take_out(struct strangers *all, struct client *client)
     *(one->older ? &one->older->acquaintance.newer : &all->oldest) = one->newer;
     *(one->newer ? &one->newer->acquaintance.older : &all->newest) = one->older;
     all->count--;
+    client->host->strangers--;
 }
 
 /* Closed, it is strange no more: the review takes it off the list, which strangers_check() counts
@@ -65,6 +70,15 @@ static unsigned most(const struct clients *clients)
     return share ? share : 1;
 }
 
+static struct client *most_dispensable(const struct strangers *all)
+{
+    struct client *found = all->oldest, *client = found;
+    for (unsigned i = 0; client && i < OLDEST; i++, client = client->acquaintance.newer)
+        if (client->host->strangers > found->host->strangers)
+            found = client;
+    return found;
+}
+
 void strangers_review(struct client *client)
 {
     struct strangers *all = &client->clients->strangers;
@@ -77,7 +91,7 @@ void strangers_review(struct client *client)
     }
     append(all, client);
     if (all->count > most(client->clients))
-        send_away(all->oldest, "more than max_strangers had come");
+        send_away(most_dispensable(all), "more than max_strangers had come");
 }
 
 void strangers_check(struct clients *clients, uint64_t now)

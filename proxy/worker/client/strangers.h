@@ -8,7 +8,7 @@
 #include "worker/client/client.h"
 
 /* The client has come, or what it has shown has changed: counts it in or out. When there are too
- * many, the one that is a stranger for longest goes. */
+ * many, one goes that is a stranger for longest: of the host that has most of them. */
 void strangers_review(struct client *client);
 
 /* Once in a while: those go that have taken too long. */

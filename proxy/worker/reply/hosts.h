@@ -9,9 +9,9 @@
 #include "worker/reply/serving.h"
 
 struct host {
-    struct keymap_node node; /* by `origin` */
-    uint64_t origin;         /* account_origin() */
-    unsigned clients;
+    struct keymap_node node;          /* by `origin` */
+    uint64_t origin;                  /* account_origin() */
+    unsigned clients, strangers;      /* strangers: of these (strangers.h) */
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
     struct hint_share hints;
     uint64_t large_bytes; /* of large replies, as of large_at; they leak away */

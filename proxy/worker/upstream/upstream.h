@@ -95,6 +95,9 @@ bool upstream_is_waiting(const struct upstream *upstream);
 /* The slot of the last request, if that is such a one; NULL: it is not. */
 struct reply_slot *upstream_waiting_slot(const struct upstream *upstream);
 
+/* Bytes of memory that its buffers have. */
+size_t upstream_memory(const struct upstream *upstream);
+
 /* Whether any request has been written to it, and not been answered. */
 bool upstream_awaits_reply(const struct upstream *upstream);
 

@@ -27,6 +27,11 @@ void upstream_set_waiting(struct upstream *upstream, bool waiting)
     upstream->waits = waiting;
 }
 
+size_t upstream_memory(const struct upstream *upstream)
+{
+    return upstream->in.size + upstream->out.size + upstream->sending.size;
+}
+
 bool upstream_is_congested(const struct upstream *upstream)
 {
     if (upstream->waits || upstream->in_flight.count >= upstream->window.most)

@@ -90,6 +90,11 @@ bool upstream_is_waiting(const struct upstream *upstream)
     return upstream->count && upstream->in_flight[0].patient;
 }
 
+size_t upstream_memory(const struct upstream *upstream)
+{
+    return upstream->out.size;
+}
+
 /* A test takes what is sent from `out`. */
 bool upstream_awaits_reply(const struct upstream *upstream)
 {
