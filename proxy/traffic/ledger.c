@@ -94,3 +94,34 @@ const struct heavy *ledger_keys(const struct ledger *ledger)
 {
     return ledger->keys;
 }
+
+/* The counts of all places come to what all parties weigh, or with two summaries in one to more,
+ * however many parties share a place. */
+static uint64_t weight_of(const struct heavy_entry *all, size_t count, const char *address)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(((const struct party *)all[i].item)->address, address) == 0)
+            sum += all[i].count;
+    return sum;
+}
+
+bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledger_suspect *out)
+{
+    struct heavy_entry all[PLACES];
+    const struct heavy *parties = ledger_parties(ledger, burden);
+    size_t count = heavy_top(parties, all, PLACES);
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct party *party = all[i].item;
+        uint64_t weight = weight_of(all, count, party->address);
+        if (weight <= most)
+            continue;
+        most = weight;
+        uint64_t total = heavy_total(parties);
+        *out = (struct ledger_suspect){.party = *party,
+                                       .is_most = all[i].count > weight / 2,
+                                       .part = weight < total ? (double)weight / (double)total : 1};
+    }
+    return count;
+}

@@ -49,6 +49,16 @@ void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint6
 /* As if `into` had heard both; see heavy_merge(). */
 void ledger_merge(struct ledger *into, const struct ledger *from);
 
+/* Whose address is the heaviest, whatever its clients call themselves. */
+struct ledger_suspect {
+    struct party party; /* the heaviest of that address */
+    bool is_most;       /* most of what the address has is this party's */
+    double part;        /* the address's, of all: 0 to 1 */
+};
+
+/* False: nobody has asked for any. */
+bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledger_suspect *out);
+
 /* The summaries themselves, as they are until the ledger is changed. */
 const struct heavy *ledger_parties(const struct ledger *ledger,
                                    enum burden burden);       /* struct party */

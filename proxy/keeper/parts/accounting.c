@@ -34,15 +34,18 @@ static void forget_suspects(struct accounting *accounting)
  * was rejected most then may have no part in it. */
 static void log_suspect(struct accounting *accounting)
 {
-    const struct heavy *parties = ledger_parties(accounting->suspects, BURDEN_rejects);
-    struct heavy_entry first;
-    if (!heavy_top(parties, &first, 1))
+    struct ledger_suspect first;
+    if (!ledger_suspect(accounting->suspects, BURDEN_rejects, &first))
         return;
-    const struct party *party = first.item;
-    log_warning("the most of them (%.0f %%) are for %s, name \"%s\", user %s; "
-                "`nestguard ctl attack` says more",
-                100 * (double)first.count / (double)heavy_total(parties), party->address,
-                party->name, party->user);
+    const struct party *party = &first.party;
+    if (first.is_most)
+        log_warning("the most of them (%.0f %%) are for %s, name \"%s\", user %s; "
+                    "`nestguard ctl attack` says more",
+                    100 * first.part, party->address, party->name, party->user);
+    else
+        log_warning("the most of them (%.0f %%) are for %s, by many names or users; "
+                    "`nestguard ctl attack` says more",
+                    100 * first.part, party->address);
     forget_suspects(accounting);
 }
 

@@ -9,6 +9,7 @@
 
 #include "traffic/traffic.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, BEGINNING = 5000000 };
@@ -144,11 +145,44 @@ static void names_that_are_too_long_are_cut(void **state)
 
 #define TRAFFIC_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* More than there are places for, in two ledgers, as two workers have them. */
+static void an_address_is_suspected_whatever_its_clients_call_themselves(void **state)
+{
+    enum { NAMES = 1000, EACH = 10, HONEST = 1500 };
+    struct ledger *ledgers[] = {ledger_create(), ledger_create()};
+    struct ledger_suspect suspect;
+    struct party party = {0};
+    char name[16];
+    (void)state;
+    assert_false(ledger_suspect(ledgers[0], BURDEN_rejects, &suspect));
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        party_set(&party, "attacker", name, "default");
+        ledger_add_party(ledgers[i % 2], &party,
+                         (const uint64_t[BURDENS]){[BURDEN_rejects] = EACH});
+    }
+    party_set(&party, "honest", "app", "default");
+    ledger_add_party(ledgers[0], &party, (const uint64_t[BURDENS]){[BURDEN_rejects] = HONEST});
+    ledger_merge(ledgers[0], ledgers[1]);
+    assert_true(ledger_suspect(ledgers[0], BURDEN_rejects, &suspect));
+    assert_string_equal(suspect.party.address, "attacker");
+    assert_false(suspect.is_most);
+    assert_true(suspect.part > 0.7 && suspect.part <= 1);
+    party_set(&party, "attacker", "one", "default");
+    ledger_add_party(ledgers[0], &party, (const uint64_t[BURDENS]){[BURDEN_rejects] = 100000});
+    assert_true(ledger_suspect(ledgers[0], BURDEN_rejects, &suspect));
+    assert_true(suspect.is_most);
+    assert_string_equal(suspect.party.name, "one");
+    ledger_destroy(ledgers[0]);
+    ledger_destroy(ledgers[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRAFFIC_TEST(an_attack_has_one_beginning_and_one_end),
         TRAFFIC_TEST(without_a_threshold_nothing_is_an_attack),
+        TRAFFIC_TEST(an_address_is_suspected_whatever_its_clients_call_themselves),
         TRAFFIC_TEST(rates_are_those_of_the_last_second_minute_and_hour),
         TRAFFIC_TEST(the_last_minute_forgets_and_the_last_hour_does_not),
         TRAFFIC_TEST(names_that_are_too_long_are_cut),
