@@ -21,6 +21,7 @@
 #include "worker/client/account.h"
 #include "worker/client/client_memory.h"
 #include "worker/client/pinned.h"
+#include "worker/client/roster.h"
 #include "worker/client/strangers.h"
 #include "worker/command/clients/inquiry.h"
 #include "worker/command/dispatch.h"
@@ -54,7 +55,7 @@ static void link_client(struct clients *clients, struct client *client)
 static void unlink_client(struct client *client)
 {
     struct clients *clients = client->clients;
-    inquiry_pass_over(clients, client);
+    roster_pass_over(clients, client);
     *(client->previous ? &client->previous->following : &clients->first) = client->following;
     if (client->following)
         client->following->previous = client->previous;

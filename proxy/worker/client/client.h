@@ -23,6 +23,7 @@ struct batch;
 struct client;
 struct command;
 struct inquiry;
+struct roster_walk;
 struct client_memory;
 struct upstream;
 
@@ -77,7 +78,7 @@ struct clients {
     struct hosts hosts;
     uint64_t last_id;
     struct batch *batch;          /* dispatch.c's */
-    struct inquiry *inquiries;    /* inquiry.c's: those that are going through them */
+    struct roster_walk *walks;    /* roster.h's: those that are under way */
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients, and for them, since then */

@@ -235,3 +235,38 @@ uint64_t roster_cache_id(const struct client *client)
     bool needed = client->pinned.states & ~(unsigned)PINNED_SKIP || is_blocked(client);
     return client->pinned.own && needed ? upstream_cache_id(client->pinned.own) : 0;
 }
+
+/* ---- one after the other ---- */
+
+void roster_walk_begin(struct roster_walk *walk, struct clients *clients)
+{
+    struct client *oldest = clients->first;
+    while (oldest && oldest->following)
+        oldest = oldest->following;
+    *walk = (struct roster_walk){clients, clients->walks, oldest, clients->last_id};
+    clients->walks = walk;
+}
+
+void roster_walk_end(struct roster_walk *walk)
+{
+    struct roster_walk **at = &walk->clients->walks;
+    while (*at != walk)
+        at = &(*at)->beside;
+    *at = walk->beside;
+}
+
+const struct client *roster_walk_next(struct roster_walk *walk)
+{
+    const struct client *client = walk->next;
+    if (!client || client->id > walk->newest)
+        return NULL;
+    walk->next = client->previous;
+    return client;
+}
+
+void roster_pass_over(struct clients *clients, const struct client *client)
+{
+    for (struct roster_walk *walk = clients->walks; walk; walk = walk->beside)
+        if (walk->next == client)
+            walk->next = client->previous;
+}

@@ -43,9 +43,7 @@ struct inquiry {
     /* While a worker has it: */
     struct turn_task visit;
     struct clients *clients;
-    struct inquiry *beside; /* in clients->inquiries */
-    struct client *next;    /* to be listed; NULL: none is left */
-    uint64_t newest;        /* the id of the last one to be */
+    struct roster_walk walk; /* of who is to be listed */
 };
 
 static void destroy(struct inquiry *inquiry)
@@ -261,48 +259,16 @@ static bool is_listed(const struct inquiry *inquiry, const struct client *client
     return client->state < CLIENT_CLOSING && client_filter_matches(&inquiry->filter, client);
 }
 
-/* The oldest first, as far as this worker's go; who comes meanwhile is not among them. */
-static void begin_list(struct inquiry *inquiry)
-{
-    struct clients *clients = inquiry->clients;
-    struct client *oldest = clients->first;
-    while (oldest && oldest->following)
-        oldest = oldest->following;
-    inquiry->next = oldest;
-    inquiry->newest = clients->last_id;
-    inquiry->beside = clients->inquiries;
-    clients->inquiries = inquiry;
-}
-
-static void end_list(struct inquiry *inquiry)
-{
-    struct inquiry **at = &inquiry->clients->inquiries;
-    while (*at != inquiry)
-        at = &(*at)->beside;
-    *at = inquiry->beside;
-}
-
 /* Returns whether some are left, for an asker who is. */
 static bool list_some(struct inquiry *inquiry)
 {
+    const struct client *client = NULL;
     if (is_given_up(inquiry))
         return false;
-    for (int i = 0; i < LISTED_AT_ONCE && inquiry->next; i++) {
-        const struct client *client = inquiry->next;
-        if (client->id > inquiry->newest)
-            return false;
+    for (int i = 0; i < LISTED_AT_ONCE && (client = roster_walk_next(&inquiry->walk)); i++)
         if (is_listed(inquiry, client))
             roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
-        inquiry->next = client->previous;
-    }
-    return inquiry->next;
-}
-
-void inquiry_pass_over(struct clients *clients, const struct client *client)
-{
-    for (struct inquiry *inquiry = clients->inquiries; inquiry; inquiry = inquiry->beside)
-        if (inquiry->next == client)
-            inquiry->next = client->previous;
+    return client;
 }
 
 /* The asker itself goes last, when it has its answer, as with Redis. */
@@ -346,14 +312,14 @@ static void go_on_listing(struct turn_task *task)
         turn_line_up(&inquiry->clients->serving->turn, task);
         return;
     }
-    end_list(inquiry);
+    roster_walk_end(&inquiry->walk);
     go_on_to_others(inquiry);
 }
 
 static void list(struct turn_task *task)
 {
     struct inquiry *inquiry = container_of(task, struct inquiry, visit);
-    begin_list(inquiry);
+    roster_walk_begin(&inquiry->walk, inquiry->clients);
     task->run = go_on_listing;
     go_on_listing(task);
 }

@@ -40,8 +40,6 @@ bool inquiry_is_denied(struct span reply);
 /* A worker's part: a few clients at a time, in turn with who has sent much. Then the message goes
  * on to the keeper. */
 void inquiry_visit(struct roll_call *call, struct clients *clients);
-/* This one is on its way out of the list. */
-void inquiry_pass_over(struct clients *clients, const struct client *client);
 /* What a worker's own question has come to, which is freed. */
 void inquiry_returned(struct roll_call *call);
 
