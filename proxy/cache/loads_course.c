@@ -154,8 +154,6 @@ static void on_row(void *arg, const struct row_result *result);
 void loads_ask(struct load *load)
 {
     struct loads *loads = load->loads;
-    for (struct load_request *request = load->waiting; request; request = request->next)
-        request->late = request->late_and_stale = false;
     load->stale = false;
     load->unseen = visibility_has(loads->options.visibility, load->key);
     if (load->unseen)
@@ -166,20 +164,24 @@ void loads_ask(struct load *load)
     rows_load(loads->options.rows, load->key, on_row, load);
 }
 
+void loads_drop(struct load *load)
+{
+    if (!load->overtaken)
+        keymap_remove(&load->loads->in_flight, &load->node);
+    free(load);
+}
+
 /* In turn with all others: whoever keeps joining late would else keep a place at the database for
  * ever. */
 static void start_again(struct load *load)
 {
     struct load_request *request = take_waiting(load);
     load->asked = 0;
-    load->stale = load->timed_out = false;
     while (request) {
         struct load_request *next = request->next;
         loads_line_up(load, request);
         request = next;
     }
-    if (!load->overtaken)
-        keymap_insert(&load->loads->in_flight, &load->node);
     loads_go_on(load->loads);
 }
 
@@ -187,13 +189,11 @@ void loads_end(struct load *load)
 {
     blob_release(load->value);
     load->value = NULL;
-    if (!load->overtaken)
-        keymap_remove(&load->loads->in_flight, &load->node);
     watch_drop(load->loads->options.watch, load->key);
     if (load->waiting)
         start_again(load);
     else
-        free(load);
+        loads_drop(load);
 }
 
 /* The filter let the key through and the database does not have it. */

@@ -65,6 +65,9 @@ const struct keyspace *loads_keyspace(const struct load *load);
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
 
+/* Nobody waits for it: it is forgotten. */
+void loads_drop(struct load *load);
+
 /* Ends the load, or starts it again for those who came too late for its answer. */
 void loads_end(struct load *load);
 

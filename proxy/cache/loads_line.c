@@ -72,11 +72,8 @@ static void dismiss(struct load_request *request, enum load_outcome outcome)
     if (request->line)
         load_queue_remove(&loads->queue, request);
     leave(request);
-    if (!load->waiting) { /* it was not asked, or has ended: nobody else has had a turn since */
-        if (!load->overtaken)
-            keymap_remove(&loads->in_flight, &load->node);
-        free(load);
-    }
+    if (!load->waiting) /* it was not asked, or has ended: nobody else has had a turn since */
+        loads_drop(load);
     loads_answer(request, outcome, NULL);
 }
 

@@ -47,8 +47,10 @@ static bool take_ids(struct client_filter *filter, const struct request *request
                      struct buffer *out)
 {
     size_t count = request->count - 3;
-    if (count > IDS_MOST)
-        return refuse(out, "too many client IDs: 16384 at most");
+    if (count > IDS_MOST) {
+        resp_write_error(out, "ERR too many client IDs: %d at most", IDS_MOST);
+        return false;
+    }
     filter->ids = xcalloc(count, sizeof *filter->ids);
     for (; filter->id_count < count; filter->id_count++) {
         struct span word = request->arguments[3 + filter->id_count];
