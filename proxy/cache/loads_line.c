@@ -7,7 +7,6 @@
 #include "base/clock.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum { CUT_AT_ONCE = 16 };
 

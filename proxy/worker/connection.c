@@ -42,27 +42,6 @@ enum {
 static void flush(struct turn_task *task);
 static void serve_input(struct turn_task *task);
 
-static void link_client(struct clients *clients, struct client *client)
-{
-    client->following = clients->first;
-    if (clients->first)
-        clients->first->previous = client;
-    clients->first = client;
-    atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
-    counter_add(&clients->serving->counters.clients, 1);
-}
-
-static void unlink_client(struct client *client)
-{
-    struct clients *clients = client->clients;
-    roster_pass_over(clients, client);
-    *(client->previous ? &client->previous->following : &clients->first) = client->following;
-    if (client->following)
-        client->following->previous = client->previous;
-    atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
-    counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
-}
-
 struct client *connection_create(struct clients *clients, bool is_unix)
 {
     struct client *client = xcalloc(1, sizeof *client);
@@ -80,7 +59,7 @@ struct client *connection_create(struct clients *clients, bool is_unix)
     client->write.data = client;
     stream_init(&client->stream, &serving->loop, is_unix);
     client->stream.handle.data = client;
-    link_client(clients, client);
+    roster_enter(clients, client);
     log_debug("client %llu: has come", (unsigned long long)client->id);
     return client;
 }
@@ -108,7 +87,7 @@ static void on_closed(uv_handle_t *handle)
     struct client *client = handle->data;
     turn_cancel(&client->serving->turn, &client->input_task);
     turn_cancel(&client->serving->turn, &client->output_task);
-    unlink_client(client);
+    roster_leave(client);
     log_debug("client %llu: has gone", (unsigned long long)client->id);
     free_kept(client); /* something may have been added after it */
     buffer_finish(&client->sending);

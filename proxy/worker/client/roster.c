@@ -264,9 +264,33 @@ const struct client *roster_walk_next(struct roster_walk *walk)
     return client;
 }
 
-void roster_pass_over(struct clients *clients, const struct client *client)
+/* This one is on its way out of the list. */
+static void pass_over(const struct clients *clients, const struct client *client)
 {
     for (struct roster_walk *walk = clients->walks; walk; walk = walk->beside)
         if (walk->next == client)
             walk->next = client->previous;
+}
+
+/* ---- who is there ---- */
+
+void roster_enter(struct clients *clients, struct client *client)
+{
+    client->following = clients->first;
+    if (clients->first)
+        clients->first->previous = client;
+    clients->first = client;
+    atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, 1);
+}
+
+void roster_leave(struct client *client)
+{
+    struct clients *clients = client->clients;
+    pass_over(clients, client);
+    *(client->previous ? &client->previous->following : &clients->first) = client->following;
+    if (client->following)
+        client->following->previous = client->previous;
+    atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
+    counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
 }

@@ -35,6 +35,10 @@ bool client_filter_matches(const struct client_filter *filter, const struct clie
  * now; NULL: it does not ask. */
 void roster_describe(struct buffer *out, const struct client *client, const char *subcommand);
 
+/* The newest is first. A client leaves with all walks where they would go on. */
+void roster_enter(struct clients *clients, struct client *client);
+void roster_leave(struct client *client);
+
 /* Goes through a worker's clients, a few at a time: who comes meanwhile is not among them, and who
  * goes may. */
 struct roster_walk {
@@ -50,9 +54,6 @@ void roster_walk_end(struct roster_walk *walk);
 
 /* The oldest that is left; NULL: none is. */
 const struct client *roster_walk_next(struct roster_walk *walk);
-
-/* This one is on its way out of the list. */
-void roster_pass_over(struct clients *clients, const struct client *client);
 
 /* The client of this id; NULL: it is not among them. */
 struct client *roster_find(const struct clients *clients, uint64_t id);
