@@ -79,7 +79,9 @@ class Ask:
 
     def __init__(self, commands, judge, slots, writes=False, several=False):
         self.commands, self.judge, self.slots, self.writes = commands, judge, slots, writes
-        self.several = several  # keys in one slot: Redis Cluster may say TRYAGAIN
+        # Several keys in one slot, or a transaction whose slot arrives elsewhere before its end: Redis
+        # Cluster may say TRYAGAIN.
+        self.several = several
         self.replies = []
 
 
@@ -95,10 +97,11 @@ class Client(Part):
         self.free = [Owned(name, slot_of(name)) for name in free]
         self.tied = [Owned(name, slot_of(name)) for name in tied]
         self.hinted = [Owned(name, slot_of(name), fickle=True) for name in hinted]
+        self.queue = Owned(f"queue{number}", slot_of(f"queue{number}"))
         self.lookups = [self.look_up] * 8 + [self.look_up_many] * 2 + [self.exists] * 2
         self.kinds = self.lookups + [
             self.forget, self.set, self.set, self.get, self.get, self.set_many, self.get_many,
-            self.delete, self.transact, self.echo]
+            self.delete, self.transact, self.watch, self.pop, self.echo]
 
     def close(self):
         if self.line:
@@ -329,6 +332,33 @@ class Client(Part):
             other.learn(second, asked.time)
 
         return Ask(commands, judge, [one.slot], writes=True, several=True)
+
+    def watch(self):
+        """Nobody else changes the key. (Of a guarded one nothing is told while it is in doubt.)"""
+        owned = self.chance.choice(self.free + self.tied)
+        value = owned.next()
+        commands = [("WATCH", owned.name), ("MULTI",), ("SET", owned.name, value),
+                    ("GET", owned.name), ("EXEC",)]
+
+        def judge(replies, asked, answered):
+            if replies != [b"OK"] * 2 + [b"QUEUED"] * 2 + [[b"OK", value]]:
+                self.wrong(f"{commands} was answered {replies}", asked, answered)
+            owned.learn(value, asked.time)
+
+        return Ask(commands, judge, [owned.slot], writes=True, several=True)
+
+    def pop(self):
+        """What was pushed last is there: it does not wait, unless a server was lost in between."""
+        owned = self.queue
+        value = owned.next()
+        commands = [("LPUSH", owned.name, value), ("BLPOP", owned.name, 1)]
+
+        def judge(replies, asked, answered):
+            lost = self.run_.troubles.may_have_lost([owned.slot], asked.time, answered)
+            if replies[1] != [owned.name.encode(), value] and not lost:
+                self.wrong(f"{commands} was answered {replies}", asked, answered)
+
+        return Ask(commands, judge, [owned.slot], writes=True)
 
     def echo(self):
         self.tags += 1

@@ -395,22 +395,6 @@ def test_a_failover_is_no_news_once_it_is_over(guard, cluster):
     assert all(len(lines) <= 2 for lines in told()), told()
 
 
-def test_who_could_not_watch_a_key_that_has_moved_watches_it_at_the_next_try(guard, cluster):
-    told = 0
-    while not told:
-        giver = cluster.node_of("watched")
-        cluster.move(slot_of("watched"), next(node for node in cluster.primaries if node is not giver))
-        with guard.wire() as wire:
-            said = wire.ask("WATCH", "watched")
-            told = said.startswith(b"-TRYAGAIN")
-            assert said == b"+OK\r\n" or told, said
-            assert wire.ask("WATCH", "watched") == b"+OK\r\n"
-            guard.redis().set("watched", "other")
-            assert wire.ask("MULTI") == b"+OK\r\n"
-            assert wire.ask("SET", "watched", "mine") == b"+QUEUED\r\n"
-            assert wire.ask("EXEC") == b"*-1\r\n"
-
-
 def test_who_waits_at_a_primary_that_hangs_hears_that_another_has_the_key(guard, cluster):
     said = []
     first = cluster.node_of("queue")

@@ -351,8 +351,10 @@ static void lost(struct client *client, struct upstream *upstream)
 
 /* What begins has been refused there, and is asked for where that has pointed to. What was learned
  * by it may have had others put in their place, and this post closed. */
-static struct upstream *elsewhere(struct client *client, struct upstream *upstream, int node)
+static struct upstream *elsewhere(struct client *client, struct upstream *upstream, int node,
+                                  bool *asks)
 {
+    (void)asks;
     const struct post *there = post_of(client->pinned.listening, upstream);
     struct subscription *subscription = there ? there->refused : NULL;
     struct post *post = subscription ? post_at(client, node, &owner) : NULL;

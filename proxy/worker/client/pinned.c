@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "resp/pubsub.h"
+#include "worker/client/footing.h"
 #include "worker/client/listening.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/strangers.h"
@@ -53,6 +54,18 @@ static void begin(struct client *client)
         pinned->fence = reply_slot_open(&client->replies, &fence_kind);
         upstream_hold(pinned->own, true);
     }
+}
+
+void pinned_begin_at(struct client *client, int node)
+{
+    struct upstream *before = client->pinned.own;
+    struct upstream_options options = {.resp3 = client->replies.resp3,
+                                       .name = client->self.name,
+                                       .owner = &owner,
+                                       .client = client};
+    client->pinned.own = client->upstream = pool_own(client_pool(client), node, &options);
+    client->pinned.used = clock_ms();
+    upstream_close(before);
 }
 
 int pinned_begin(struct client *client)
@@ -477,7 +490,7 @@ static bool may_ping(const struct client *client, const struct upstream *upstrea
 static const struct upstream_owner owner = {.takes = takes,
                                             .lost = lost,
                                             .up = tracking_is_up,
-                                            .elsewhere = tracking_elsewhere,
+                                            .elsewhere = footing_elsewhere,
                                             .may_ping = may_ping};
 
 size_t pinned_relay(struct client *client, const char *input, size_t length)

@@ -15,6 +15,10 @@
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
 int pinned_begin(struct client *client);
 
+/* In a cluster the client has another one instead, to this node. Nothing is under way on the first.
+ */
+void pinned_begin_at(struct client *client, int node);
+
 /* The same to log in as a user of the cache's own. Who has shown nobody yet who it is has it out of
  * the strangers' share (pinned_room.h), until it is that user, or has it for something else. */
 int pinned_begin_login(struct client *client);

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include <stdint.h>
 
+struct client;
 struct listening;
 struct pool;
 struct reply_slot;
@@ -85,8 +86,18 @@ struct pinned_asked {
     struct buffer text;      /* until it has answered: the command's name */
 };
 
+/* Where the state began (footing.h). */
+struct pinned_footing {
+    bool is_sought; /* its beginning is the only command under way */
+    bool has_slot;
+    bool asks; /* its slot is on its way to the node that it began at */
+    unsigned slot;
+    void (*say)(struct client *client); /* what stands before the beginning; NULL: nothing */
+};
+
 struct pinned {
     unsigned states;
+    struct pinned_footing footing;
     struct pinned_asked asked;
     struct pinned_tracking tracking;
     struct listening *listening; /* listening.h; NULL: it has not listened for a while */
@@ -113,7 +124,7 @@ struct pinned {
     struct buffer written;        /* keys that they make (queued_writes.h) */
     size_t begun;                 /* bytes of it, of those whose write has begun */
     bool forgets;                 /* they make more than are in it */
-    struct buffer late;           /* in a cluster: of these, while MULTI has no node yet */
+    struct buffer late;           /* in a cluster: of these, until the node of MULTI is certain */
     int db, asked_db;             /* with PINNED_OTHER_DB: which; by the last SELECT */
     bool caching;                 /* CLIENT CACHING was said there of the next command */
     uint64_t redirect;            /* with PINNED_TRACKING: another client's id; 0: none */

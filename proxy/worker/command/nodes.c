@@ -10,11 +10,13 @@
 #include "worker/command/nodes.h"
 
 #include "redis/topology/redis_place.h"
+#include "worker/client/footing.h"
 #include "worker/client/listening.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/lookup_many.h"
+#include "worker/command/refusals.h"
 #include "worker/command/script_end.h"
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
@@ -71,51 +73,6 @@ static bool is_untold(struct client *client, int node)
     return true;
 }
 
-/* ---- refusals ---- */
-
-static void refuse(struct client *client, const struct request *request)
-{
-    struct span name = request->arguments[0];
-    if (command_is_unnamed(request->command)) {
-        struct span why = unnamed_error(client);
-        resp_write_error(client_reply(client), "%.*s", (int)why.length, why.at);
-        return;
-    }
-    resp_write_error(client_reply(client),
-                     "NESTGUARD unsupported: '%.*s' is not supported in a cluster",
-                     (int)name.length, name.at);
-}
-
-static void refuse_user(struct client *client, const struct request *request)
-{
-    resp_write_error(
-        client_reply(client),
-        "NESTGUARD unsupported: '%s' as a user of the cache's own ACL is not supported "
-        "in a cluster, only as 'default', with nestguard's password",
-        request->command->name);
-}
-
-/* As a node says it. */
-static bool refuse_db(struct client *client, const struct request *request)
-{
-    if (request->count != 2 || span_is_word(request->arguments[1], "0"))
-        return false;
-    resp_write_error(client_reply(client), "ERR SELECT is not allowed in cluster mode");
-    return true;
-}
-
-/* Users are the cache's own, and their connection leads to one node alone. */
-static bool names_user(const struct request *request)
-{
-    const char *name = request->command->name;
-    if (strcmp(name, "AUTH") == 0)
-        return request->count == 3 && !span_is_word(request->arguments[1], "default");
-    for (size_t i = 2; strcmp(name, "HELLO") == 0 && i + 1 < request->count; i++)
-        if (span_is_word(request->arguments[i], "AUTH"))
-            return !span_is_word(request->arguments[i + 1], "default");
-    return false;
-}
-
 /* ---- MULTI ---- */
 
 static bool is_named(const struct request *request, const char *name)
@@ -131,6 +88,7 @@ static bool begin_multi(struct client *client, const struct request *request)
         return false;
     if (client->pinned.own) {
         tracking_precede(client);
+        footing_precede(client);
         return false;
     }
     client->pinned.states |= PINNED_MULTI;
@@ -140,7 +98,7 @@ static bool begin_multi(struct client *client, const struct request *request)
 }
 
 /* What it has held back so far goes to this node. False: it cannot. */
-static bool go_on_at(struct client *client, int node)
+static bool begin_at(struct client *client, int node)
 {
     if (is_untold(client, node)) {
         client_leave(client);
@@ -152,10 +110,25 @@ static bool go_on_at(struct client *client, int node)
     return stateful_begin_late(client);
 }
 
+static bool begin_at_any(struct client *client)
+{
+    bool has_begun = begin_at(client, pool_node_for(client_pool(client), client->id));
+    buffer_finish(&client->pinned.late);
+    return has_begun;
+}
+
+static bool begin_at_key(struct client *client, struct span key)
+{
+    if (!begin_at(client, pool_node_of(client_pool(client), key)))
+        return false;
+    footing_begin(client, pool_slot_of(key), stateful_say_late);
+    return true;
+}
+
 static bool end_early(struct client *client, const struct request *request)
 {
     if (request->count > 1 || !is_named(request, "DISCARD"))
-        return !go_on_at(client, pool_node_for(client_pool(client), client->id));
+        return !begin_at_any(client);
     stateful_discard_late(client);
     resp_write_status(client_reply(client), "OK");
     return true;
@@ -178,12 +151,12 @@ static bool queue_late(struct client *client, const struct request *request,
     if (is_named(request, "EXEC") || is_named(request, "DISCARD"))
         return end_early(client, request);
     if (way->key)
-        return !go_on_at(client, node_of(client, request, way));
+        return !begin_at_key(client, key_of(request, way));
     if (may_be_late(request, way) && stateful_hold_late(client, request)) {
         resp_write_status(client_reply(client), "QUEUED");
         return true;
     }
-    return !go_on_at(client, pool_node_for(client_pool(client), client->id));
+    return !begin_at_any(client);
 }
 
 /* Of the node alone, and of its cluster, where clients see one server: mode.c sees to that with a
@@ -211,7 +184,7 @@ static bool queue_in_multi(struct client *client, const struct request *request,
         stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
     }
-    if (is_own)
+    if (is_own || footing_is_for(client, pool_slot_of(key_of(request, way))))
         return false;
     client_go_to(client, node_of(client, request, way));
     bool elsewhere = client->upstream != client->pinned.own;
@@ -241,18 +214,38 @@ static bool own_leads_to(const struct client *client, int node)
     return there && wanted && redis_place_equal(there, wanted);
 }
 
-/* It has one to another node: without any state that is given up, for one to this. What stands
- * alone lets nothing be served behind it, so that nothing is under way on it. */
-static bool is_elsewhere(struct client *client, const struct request *request, int node)
+/* Where the client's state is, if that began with the same slot; else where it can begin. What
+ * stands alone lets nothing be served behind it, so that nothing is under way on its connection,
+ * which without any state is given up for one to this node. */
+static bool is_there(struct client *client, unsigned slot, int node)
 {
+    if (footing_is_for(client, slot)) {
+        client->upstream = client->pinned.own;
+        footing_precede(client);
+        return true;
+    }
     if (may_reuse_own(client) && own_leads_to(client, node)) {
         client->upstream = client->pinned.own;
-        return false;
+    } else {
+        leave_unneeded(client);
+        client_go_to(client, node);
     }
-    leave_unneeded(client);
-    client_go_to(client, node);
-    if (!client->pinned.own || client->upstream == client->pinned.own)
+    if (client->pinned.own && client->upstream != client->pinned.own)
         return false;
+    if (!pinned_is_held(&client->pinned))
+        footing_begin(client, slot, NULL);
+    return true;
+}
+
+/* Where its state is, or is to be. False: that is at another node. */
+static bool go_to_state(struct client *client, const struct request *request,
+                        const struct command_way *way, int node)
+{
+    if (is_there(client, pool_slot_of(key_of(request, way)), node)) {
+        if (stands_alone(request))
+            client_settle(client);
+        return true;
+    }
     if (client->pinned.states & PINNED_WATCH && is_named(request, "WATCH"))
         resp_write_error(client_reply(client),
                          "CROSSSLOT Keys in request don't hash to the same slot");
@@ -260,7 +253,16 @@ static bool is_elsewhere(struct client *client, const struct request *request, i
         resp_write_error(client_reply(client),
                          "NESTGUARD unsupported: what this connection waits for, or has begun, is "
                          "on another node of the cluster");
-    return true;
+    return false;
+}
+
+/* Its slot is on its way to where the client's state is: all behind that goes there, and none
+ * overtakes another. */
+static bool is_asked_there(const struct client *client, const struct request *request,
+                           const struct command_way *way)
+{
+    return client->pinned.footing.asks &&
+           footing_is_for(client, pool_slot_of(key_of(request, way)));
 }
 
 static bool go_to_key(struct client *client, const struct request *request,
@@ -273,12 +275,10 @@ static bool go_to_key(struct client *client, const struct request *request,
     int node = node_of(client, request, way);
     if (is_untold(client, node))
         return true;
-    if (!needs_own(request))
+    if (!needs_own(request) && !is_asked_there(client, request, way))
         client_go_to(client, node);
-    else if (is_elsewhere(client, request, node))
+    else if (!go_to_state(client, request, way, node))
         return true;
-    else if (stands_alone(request))
-        client_settle(client);
     tracking_precede(client);
     return false;
 }
@@ -341,10 +341,10 @@ static bool go(struct client *client, const struct request *request, const struc
         whole_scan(client, request);
         return true;
     case ROUTE_REFUSED:
-        refuse(client, request);
+        refusals_say(client, request);
         return true;
     case ROUTE_NO_DB:
-        return refuse_db(client, request);
+        return refusals_of_db(client, request);
     case ROUTE_STATE:
     case ROUTE_ANY:
         break;
@@ -467,11 +467,10 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         return false;
     if (!pool_is_cluster(client_pool(client)))
         return leaves_late(client, request);
+    footing_end(client);
     struct command_way way = way_of(client, request);
-    if (names_user(request)) {
-        refuse_user(client, request);
+    if (refusals_of_user(client, request))
         return true;
-    }
     bool ends = is_named(request, "QUIT") || is_named(request, "RESET");
     if (client->pinned.states & PINNED_MULTI && !ends)
         return queue_in_multi(client, request, &way);

@@ -163,23 +163,28 @@ static struct reply_slot *send_answered(struct client *client, struct span bytes
     return slot;
 }
 
+void stateful_say_late(struct client *client)
+{
+    struct span left = buffer_span(&client->pinned.late), command;
+    client->pinned.multi =
+        send_answered(client, (struct span){"*1\r\n$5\r\nMULTI\r\n", 15}, &multi_kind);
+    while (left.length) {
+        memcpy(&command.length, left.at, sizeof command.length);
+        command.at = left.at + sizeof command.length;
+        send_answered(client, command, &queued_kind);
+        left.at = command.at + command.length;
+        left.length -= sizeof command.length + command.length;
+    }
+}
+
 bool stateful_begin_late(struct client *client)
 {
-    struct pinned *pinned = &client->pinned;
-    if (pinned_begin(client) < 0) {
-        client_leave(client);
-        return false;
+    if (pinned_begin(client) == 0) {
+        stateful_say_late(client);
+        return true;
     }
-    pinned->multi = send_answered(client, (struct span){"*1\r\n$5\r\nMULTI\r\n", 15}, &multi_kind);
-    while (buffer_length(&pinned->late)) {
-        struct span command;
-        memcpy(&command.length, buffer_span(&pinned->late).at, sizeof command.length);
-        buffer_take(&pinned->late, sizeof command.length);
-        command.at = buffer_span(&pinned->late).at;
-        send_answered(client, command, &queued_kind);
-        buffer_take(&pinned->late, command.length);
-    }
-    return true;
+    client_leave(client);
+    return false;
 }
 
 static bool is_client_command(const struct request *request)

@@ -19,9 +19,11 @@ bool stateful_refuse_tracked(struct client *client, const struct request *reques
  * holds too much already, and nothing has changed. */
 bool stateful_hold_late(struct client *client, const struct request *request);
 void stateful_discard_late(struct client *client);
-/* Where client->upstream leads: it begins there, and what was held is queued. False: it cannot, and
- * the client has heard of that. */
+/* Where client->upstream leads: it begins there, and what was held is queued, which stays held.
+ * False: it cannot, and the client has heard of that. The second: over a connection of its own,
+ * instead of the one before. */
 bool stateful_begin_late(struct client *client);
+void stateful_say_late(struct client *client);
 
 /* A command that the transaction must not have, and why; so it is given up. */
 enum multi_refusal {

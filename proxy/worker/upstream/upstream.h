@@ -28,8 +28,11 @@ struct upstream_owner {
     /* It can be used from now on. May be NULL. */
     void (*up)(struct client *client, struct upstream *upstream);
     /* In a cluster: which connection gets a request that another node is to answer, by this one's
-     * word. NULL, or what gives NULL: none does, and the client gets an error. */
-    struct upstream *(*elsewhere)(struct client *client, struct upstream *upstream, int node);
+     * word; if it `asks`, after ASKING, unless the owner has said that itself, and sets it false.
+     * The first connection may have been closed. NULL, or what gives NULL: none does, and the
+     * client gets an error. */
+    struct upstream *(*elsewhere)(struct client *client, struct upstream *upstream, int node,
+                                  bool *asks);
     /* Something may come over it though nothing is asked for as long as it is up: the server shows
      * that it is there all the same, or the connection is lost. Whether a PING goes through in the
      * state that it has. NULL: never. */

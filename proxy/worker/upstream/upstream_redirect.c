@@ -12,7 +12,8 @@
  * others, and the cache's password, to a server of his own.
  *
  * A connection that one client owns mostly has a state that leads nowhere else: there it is an
- * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`).
+ * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`),
+ * for which it may have closed this one: what that has kept stays until the loop's turn is over.
  */
 #include "worker/upstream/upstream_internal.h"
 
@@ -26,16 +27,14 @@ enum { MOST_HOPS = 8 }; /* further on there is no end to it: nodes contradict ea
 
 static const char lost_text[] = "CLUSTERDOWN the nodes send each other's keys around";
 
-/* What waits for something does so where its client's state is. */
-static struct upstream *destination(struct upstream *upstream, const struct in_flight *request,
-                                    int node)
+static struct upstream *destination(struct upstream *upstream, int node, bool *asks)
 {
     const struct upstream_options *options = &upstream->options;
     if (!upstream_is_own(upstream))
         return pool_lane(upstream->route->pool, node, options->resp3, options->lane);
-    if (!options->owner->elsewhere || !request->since)
+    if (!options->owner->elsewhere)
         return NULL;
-    return options->owner->elsewhere(options->client, upstream, node);
+    return options->owner->elsewhere(options->client, upstream, node, asks);
 }
 
 static void send_on(struct upstream *upstream, const struct in_flight *request, struct upstream *to,
@@ -43,6 +42,8 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
 {
     counter_add(&upstream->serving->counters.redirected, 1);
     upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
+    if (!request->since)
+        upstream_be_patient(to, true);
     request->slot->waiting--; /* it waited for one already */
 }
 
@@ -103,14 +104,14 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
         return true;
     }
     int node = learn(upstream, &redirect, is_certain);
-    bool is_lost = (is_certain && node < 0) || hops >= MOST_HOPS;
-    struct upstream *to = is_lost || node < 0 ? NULL : destination(upstream, request, node);
+    bool is_lost = (is_certain && node < 0) || hops >= MOST_HOPS, asks = redirect.asks;
+    struct upstream *to = is_lost || node < 0 ? NULL : destination(upstream, node, &asks);
     if (!is_lost && !to) {
         *reply = moved;
         return false;
     }
     if (to && to != upstream) /* which would say so again, and the bytes are of its buffer */
-        send_on(upstream, request, to, bytes, hops, redirect.asks);
+        send_on(upstream, request, to, bytes, hops, asks);
     else
         reply_slot_cache_failure(request->slot, request->index, lost_text);
     return true;

@@ -1,0 +1,37 @@
+/* What begins a state in a cluster (WATCH, a command that waits, the first in MULTI that has a key)
+ * goes to the node that the map has for its key. Where that one says that the key is elsewhere,
+ * nothing has begun, and it begins there:
+ *
+ *   WATCH k           ─▶ own connection to A: "ASK B"   ─▶ own to B: ASKING, WATCH k
+ *   MULTI PING SET k  ─▶ own connection to A: "MOVED B" ─▶ own to B: MULTI, PING, SET k
+ *
+ * Until it is answered the client settles: there is nothing behind it to bring along. What comes
+ * later goes where the state is. That node has begun it by then, and may still say that a key is
+ * elsewhere: this is an error.
+ */
+#ifndef NESTGUARD_FOOTING_H
+#define NESTGUARD_FOOTING_H
+
+#include <stdbool.h>
+
+struct client;
+struct upstream;
+
+/* The command at hand begins the state, with a key of this slot. `say` says over the client's own
+ * connection what stands before it there; NULL: nothing does. */
+void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client));
+
+/* It is answered, and another command is at hand: the state has begun, or has not. */
+void footing_end(struct client *client);
+
+/* Whether the state began with a key of this slot. */
+bool footing_is_for(const struct client *client, unsigned slot);
+
+/* Before what needs it on the own connection: the node gives away, or gets, the state's slot. */
+void footing_precede(struct client *client);
+
+/* upstream_owner's `elsewhere`. */
+struct upstream *footing_elsewhere(struct client *client, struct upstream *upstream, int node,
+                                   bool *asks);
+
+#endif
