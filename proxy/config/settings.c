@@ -153,7 +153,9 @@ const struct setting config_settings[] = {
              "as are left free"},
     {"max_clients", SETTING_COUNT, AT(max_clients), .standard = "10000", .least = "1",
      .most = "1000000",
-     .help = "clients at once, as far as the limit of open files goes; more are refused"},
+     .help =
+         "clients at once, as far as the limit of open files goes; more are refused, and of 1024 "
+         "or more places the last sixteenth is for hosts with few"},
     {"max_strangers", SETTING_COUNT, AT(max_strangers), .standard = "1000", .least = "1",
      .most = "1000000",
      .help = "clients at once that are in the TLS handshake or have not authenticated yet; of more "

@@ -21,7 +21,9 @@
 enum {
     BACKLOG = 1024, /* who may wait in the kernel's queue */
     ACCEPTS = 16,   /* of one socket in a turn; then those who are here already are served */
-    PAUSE_MS = 100
+    PAUSE_MS = 100,
+    MANY = 1024,   /* places, of which so many of which some are kept */
+    KEPT_PART = 16 /* by this divisor */
 };
 
 struct listener {
@@ -37,8 +39,8 @@ static void on_readable(uv_poll_t *poll, int status, int events);
 /* ---- who comes when there is no room ---- */
 
 /* Redis' own words, so that clients know what they mean. Where TLS is spoken it would take a
- * handshake to say them. */
-static void refuse(const struct listener *listener, int fd)
+ * handshake to say them. Whoever calls closes the socket. */
+static void refuse(const struct listener *listener, int fd, const char *whom)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_pace pace;
@@ -46,11 +48,12 @@ static void refuse(const struct listener *listener, int fd)
     uint64_t left_out;
     if (!listener->tls)
         (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
     counter_add(&serving->counters.connections_refused, 1);
     if (log_pace_may(&pace, clock_ms(), &left_out))
-        log_warning("%u clients are connected, and no more are taken (max_clients): %llu refused",
-                    serving_config(serving)->limits.clients, (unsigned long long)left_out + 1);
+        log_warning("of %u clients that may be connected (max_clients) all places are taken%s: "
+                    "%llu refused",
+                    serving_config(serving)->limits.clients, whom,
+                    (unsigned long long)left_out + 1);
 }
 
 static void start(struct listener *listener)
@@ -84,6 +87,17 @@ static void pause_for(struct listener *listener, int error)
 
 /* ---- who comes ---- */
 
+/* Of many places the last ones are for hosts that have few: one that takes all it can get leaves
+ * some to whoever else comes. */
+static bool has_many(const struct client *client)
+{
+    const struct clients *clients = client->clients;
+    const struct config *config = serving_config(clients->serving);
+    unsigned most = config->limits.clients, kept = most < MANY ? 0 : most / KEPT_PART;
+    return atomic_load_explicit(clients->total, memory_order_relaxed) > most - kept &&
+           client->host->clients > kept / config->workers;
+}
+
 /* A client keeps to one cache connection: its commands stay in order. */
 static void welcome(struct listener *listener, int fd)
 {
@@ -95,8 +109,15 @@ static void welcome(struct listener *listener, int fd)
         client_close(client);
         return;
     }
-    counter_add(&clients->serving->counters.connections, 1);
     connection_start(client, listener->tls);
+    if (has_many(client)) {
+        char whom[STREAM_PEER_SIZE + 64];
+        snprintf(whom, sizeof whom, ", but for hosts that have fewer than %s", client->address);
+        refuse(listener, fd, whom);
+        client_close(client);
+        return;
+    }
+    counter_add(&clients->serving->counters.connections, 1);
 }
 
 /* Workers count without a lock: of those that come at the same moment each worker may let in one
@@ -123,7 +144,8 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         if (fd >= 0 && has_room(listener->all->clients)) {
             welcome(listener, fd);
         } else if (fd >= 0) {
-            refuse(listener, fd);
+            refuse(listener, fd, "");
+            close(fd);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (!is_passing(errno)) {

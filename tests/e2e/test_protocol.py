@@ -1,4 +1,5 @@
 """The data port as a Redis server: framing, order, refusals and limits."""
+import contextlib
 import pathlib
 import random
 import select
@@ -250,6 +251,25 @@ def test_the_number_of_clients_is_bounded(start_guard, items):
     for wire in wires:
         assert wire.ask("GET", "item:1") == bulk("payload 1")
         wire.close()
+
+
+def test_a_host_that_takes_all_places_leaves_some_to_others(start_guard, items):
+    """The last sixteenth is for hosts that have less than a sixteenth."""
+    guard = start_guard(items(), max_clients=1600, workers=1)
+    with contextlib.ExitStack() as stack:
+        def come(host, count):
+            wires = [stack.enter_context(guard.wire(host)) for _ in range(count)]
+            for wire in wires:
+                wire.send(command("PING"))
+            said = [wire.socket.recv(100) for wire in wires]
+            assert all(each == b"+PONG\r\n" or each.startswith(b"-ERR max number of") for each in said)
+            return said.count(b"+PONG\r\n")
+
+        assert come("127.0.0.2", 1550) == 1500
+        assert come("127.0.0.3", 60) == 60
+        assert come("127.0.0.2", 1) == 0
+        assert come("127.0.0.4", 50) == 40
+    assert guard.log().count("for hosts that have fewer than 127.0.0.2") >= 1
 
 
 def is_welcome(guard):
