@@ -86,7 +86,8 @@ struct clients {
     uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
     uint64_t no_idle_login; /* likewise, of those below */
     unsigned logins; /* own connections of who has yet to be taken for a user (pinned_room.h) */
-    struct inquiry *lists, *last_list; /* its askers', the first of which goes round */
+    struct inquiry *inquiries, *last_inquiry; /* its askers', that meet all clients: the first goes
+                                                 round */
 };
 
 struct client {

@@ -255,9 +255,9 @@ void roster_walk_end(struct roster_walk *walk)
     *at = walk->beside;
 }
 
-const struct client *roster_walk_next(struct roster_walk *walk)
+struct client *roster_walk_next(struct roster_walk *walk)
 {
-    const struct client *client = walk->next;
+    struct client *client = walk->next;
     if (!client || client->id > walk->newest)
         return NULL;
     walk->next = client->previous;

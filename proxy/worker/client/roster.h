@@ -53,7 +53,7 @@ void roster_walk_begin(struct roster_walk *walk, struct clients *clients);
 void roster_walk_end(struct roster_walk *walk);
 
 /* The oldest that is left; NULL: none is. */
-const struct client *roster_walk_next(struct roster_walk *walk);
+struct client *roster_walk_next(struct roster_walk *walk);
 
 /* The client of this id; NULL: it is not among them. */
 struct client *roster_find(const struct clients *clients, uint64_t id);

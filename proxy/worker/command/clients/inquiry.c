@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { LISTED_AT_ONCE = 16 }; /* some hundred microseconds */
+enum { MET_AT_ONCE = 16 }; /* some hundred microseconds */
 
 enum purpose { PURPOSE_LIST, PURPOSE_KILL, PURPOSE_TRANSLATE, PURPOSE_UNBLOCK };
 
@@ -28,7 +28,7 @@ struct inquiry {
     uint64_t asker;          /* its id */
     struct clients *home;    /* where it is */
     struct buffer lines;     /* of PURPOSE_LIST */
-    struct inquiry *behind;  /* likewise: the next of clients->lists */
+    struct inquiry *behind;  /* the next of clients->inquiries */
     enum kill_form form;
     unsigned killed;             /* how many, with the asker */
     bool kills_asker;            /* who is still to hear of it */
@@ -43,7 +43,7 @@ struct inquiry {
     /* While a worker has it: */
     struct turn_task visit;
     struct clients *clients;
-    struct roster_walk walk; /* of who is to be listed */
+    struct roster_walk walk; /* of PURPOSE_LIST and PURPOSE_KILL */
 };
 
 static void destroy(struct inquiry *inquiry)
@@ -96,25 +96,37 @@ static bool is_given_up(const struct inquiry *inquiry)
     return atomic_load_explicit(&inquiry->slot->gone, memory_order_relaxed);
 }
 
-/* A list grows with all clients: of each worker's askers one has one at a time, however many ask.
- */
-static void begin_next_list(struct clients *clients)
+/* It meets all clients; the others look one up. */
+static bool walks(const struct inquiry *inquiry)
+{
+    return inquiry->purpose == PURPOSE_LIST || inquiry->purpose == PURPOSE_KILL;
+}
+
+/* Nobody will read the list. Whom it kills goes all the same. */
+static bool is_for_nobody(const struct inquiry *inquiry)
+{
+    return inquiry->purpose == PURPOSE_LIST && is_given_up(inquiry);
+}
+
+/* It takes as long, and a list as much, as there are clients: of each worker's askers one has one
+ * at a time, however many ask. */
+static void begin_next(struct clients *clients)
 {
     struct inquiry *first;
-    while ((first = clients->lists) && is_given_up(first)) {
-        clients->lists = first->behind;
+    while ((first = clients->inquiries) && is_for_nobody(first)) {
+        clients->inquiries = first->behind;
         end(first);
     }
     if (first)
         send_round(first, first->slot);
 }
 
-static void line_up_list(struct inquiry *inquiry)
+static void line_up(struct inquiry *inquiry)
 {
     struct clients *home = inquiry->home;
-    bool waits = home->lists;
-    *(waits ? &home->last_list->behind : &home->lists) = inquiry;
-    home->last_list = inquiry;
+    bool waits = home->inquiries;
+    *(waits ? &home->last_inquiry->behind : &home->inquiries) = inquiry;
+    home->last_inquiry = inquiry;
     if (!waits)
         send_round(inquiry, inquiry->slot);
 }
@@ -127,8 +139,8 @@ static void send_permitted(struct client *client, struct reply_slot *slot)
     client->inquiry = NULL;
     slot->waiting++;
     inquiry->slot = slot;
-    if (inquiry->purpose == PURPOSE_LIST)
-        line_up_list(inquiry);
+    if (walks(inquiry))
+        line_up(inquiry);
     else
         send_round(inquiry, slot);
 }
@@ -254,35 +266,35 @@ static void unblock(struct inquiry *inquiry, const struct clients *clients)
 
 /* ---- on each worker ---- */
 
-static bool is_listed(const struct inquiry *inquiry, const struct client *client)
-{
-    return client->state < CLIENT_CLOSING && client_filter_matches(&inquiry->filter, client);
-}
-
-/* Returns whether some are left, for an asker who is. */
-static bool list_some(struct inquiry *inquiry)
-{
-    const struct client *client = NULL;
-    if (is_given_up(inquiry))
-        return false;
-    for (int i = 0; i < LISTED_AT_ONCE && (client = roster_walk_next(&inquiry->walk)); i++)
-        if (is_listed(inquiry, client))
-            roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
-    return client;
-}
-
 /* The asker itself goes last, when it has its answer, as with Redis. */
-static void kill_them(struct inquiry *inquiry, const struct clients *clients)
+static void kill_client(struct inquiry *inquiry, struct client *client)
 {
-    for (struct client *client = clients->first; client; client = client->following) {
-        if (client->state >= CLIENT_CLOSING || !client_filter_matches(&inquiry->filter, client))
-            continue;
-        inquiry->killed++;
-        if (client->id == inquiry->asker)
-            inquiry->kills_asker = true;
-        else
-            client_close(client);
-    }
+    inquiry->killed++;
+    if (client->id == inquiry->asker)
+        inquiry->kills_asker = true;
+    else
+        client_close(client);
+}
+
+static void meet(struct inquiry *inquiry, struct client *client)
+{
+    if (client->state >= CLIENT_CLOSING || !client_filter_matches(&inquiry->filter, client))
+        return;
+    if (inquiry->purpose == PURPOSE_KILL)
+        kill_client(inquiry, client);
+    else
+        roster_describe(&inquiry->lines, client, client->id == inquiry->asker ? "list" : NULL);
+}
+
+/* Returns whether some are left. */
+static bool meet_some(struct inquiry *inquiry)
+{
+    struct client *client = NULL;
+    if (is_for_nobody(inquiry))
+        return false;
+    for (int i = 0; i < MET_AT_ONCE && (client = roster_walk_next(&inquiry->walk)); i++)
+        meet(inquiry, client);
+    return client;
 }
 
 /* An id is of one worker, so one of them finds it, or none. */
@@ -305,10 +317,10 @@ static void go_on_to_others(struct inquiry *inquiry)
     mailbox_post(inquiry->clients->serving->keeper, &inquiry->call.message);
 }
 
-static void go_on_listing(struct turn_task *task)
+static void go_on_walking(struct turn_task *task)
 {
     struct inquiry *inquiry = container_of(task, struct inquiry, visit);
-    if (list_some(inquiry)) {
+    if (meet_some(inquiry)) {
         turn_line_up(&inquiry->clients->serving->turn, task);
         return;
     }
@@ -316,20 +328,18 @@ static void go_on_listing(struct turn_task *task)
     go_on_to_others(inquiry);
 }
 
-static void list(struct turn_task *task)
+static void walk(struct turn_task *task)
 {
     struct inquiry *inquiry = container_of(task, struct inquiry, visit);
     roster_walk_begin(&inquiry->walk, inquiry->clients);
-    task->run = go_on_listing;
-    go_on_listing(task);
+    task->run = go_on_walking;
+    go_on_walking(task);
 }
 
-static void act_on_clients(struct turn_task *task)
+static void look_up(struct turn_task *task)
 {
     struct inquiry *inquiry = container_of(task, struct inquiry, visit);
-    if (inquiry->purpose == PURPOSE_KILL)
-        kill_them(inquiry, inquiry->clients);
-    else if (inquiry->purpose == PURPOSE_UNBLOCK)
+    if (inquiry->purpose == PURPOSE_UNBLOCK)
         unblock(inquiry, inquiry->clients);
     else
         find(inquiry, inquiry->clients);
@@ -341,9 +351,8 @@ static void act_on_clients(struct turn_task *task)
 void inquiry_visit(struct roll_call *call, struct clients *clients)
 {
     struct inquiry *inquiry = container_of(call, struct inquiry, call);
-    bool lists = inquiry->purpose == PURPOSE_LIST;
     inquiry->clients = clients;
-    inquiry->visit = (struct turn_task){.run = lists ? list : act_on_clients, .phase = TURN_READ};
+    inquiry->visit = (struct turn_task){.run = walks(inquiry) ? walk : look_up, .phase = TURN_READ};
     turn_line_up(&clients->serving->turn, &inquiry->visit);
 }
 
@@ -474,10 +483,10 @@ void inquiry_returned(struct roll_call *call)
         resp_write_error(reply_slot_output(slot),
                          "NESTGUARD ending: not all clients could be asked");
     struct clients *home = inquiry->home;
-    bool is_list = inquiry->purpose == PURPOSE_LIST;
-    if (is_list)
-        home->lists = inquiry->behind;
+    bool was_first = walks(inquiry);
+    if (was_first)
+        home->inquiries = inquiry->behind;
     end(inquiry);
-    if (is_list)
-        begin_next_list(home);
+    if (was_first)
+        begin_next(home);
 }
