@@ -168,6 +168,29 @@ static void lists_go_round_one_after_the_other(void **state)
     must_send(bench->shared, MAY_LIST MAY_LIST MAY_LIST MAY_LIST);
 }
 
+/* And whoever it means goes, though its asker has gone before. */
+static void a_kill_goes_round_behind_a_list(void **state)
+{
+    enum { OTHERS = 100 };
+    struct bench *bench = *state;
+    struct client *killer = client_add(&bench->clients), *others[OTHERS];
+    type(bench->client, LIST);
+    cache_says(bench->shared, "$0\r\n\r\n");
+    type(killer, KILL_NORMAL);
+    cache_says(bench->shared, ":0\r\n");
+    client_close(killer);
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = client_add(&bench->clients);
+    assert_int_equal(bench->serving->asked, 1);
+    go_round(bench, ROLL_CALL_DONE);
+    assert_int_equal(bench->serving->asked, 1);
+    go_round(bench, ROLL_CALL_DONE);
+    for (int i = 0; i < OTHERS; i++)
+        assert_true(others[i]->state >= CLIENT_CLOSING);
+    must_not_ask(bench->keeper);
+    must_send(bench->shared, MAY_LIST MAY_KILL);
+}
+
 static void a_guard_that_ends_gives_no_half_answer(void **state)
 {
     struct bench *bench = *state;
@@ -410,6 +433,7 @@ int main(void)
         INQUIRY_TEST(who_means_itself_leaves_with_the_reply),
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
         INQUIRY_TEST(lists_go_round_one_after_the_other),
+        INQUIRY_TEST(a_kill_goes_round_behind_a_list),
         INQUIRY_TEST(a_guard_that_ends_gives_no_half_answer),
         INQUIRY_TEST(a_client_without_a_connection_is_nobody_to_the_cache),
         INQUIRY_TEST(who_is_in_a_wait_is_unblocked_with_what_is_counted),
