@@ -49,14 +49,20 @@ static json_t *party_json(const struct heavy_entry *entry)
                      (json_int_t)entry->count, "error", (json_int_t)entry->error);
 }
 
-static json_t *parties_json(const struct heavy *parties)
+static json_t *address_json(const struct heavy_entry *entry)
+{
+    return json_pack("{s:o, s:I, s:I}", "address", json_text(entry->item), "count",
+                     (json_int_t)entry->count, "error", (json_int_t)entry->error);
+}
+
+static json_t *heaviest_json(const struct heavy *all, json_t *(*one)(const struct heavy_entry *))
 {
     struct heavy_entry entries[MOST];
-    size_t count = heavy_top(parties, entries, MOST);
+    size_t count = heavy_top(all, entries, MOST);
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, party_json(&entries[i]));
-    return json_pack("{s:I, s:o}", "total", (json_int_t)heavy_total(parties), "heaviest", list);
+        json_array_append_new(list, one(&entries[i]));
+    return json_pack("{s:I, s:o}", "total", (json_int_t)heavy_total(all), "heaviest", list);
 }
 
 static json_t *key_json(const struct heavy_entry *entry, const struct config *config)
@@ -86,12 +92,16 @@ static json_t *window_json(const struct traffic *traffic, const struct config *c
 {
     uint64_t ms;
     struct ledger *ledger = traffic_ledger(traffic, window, clock_ms(), &ms);
-    json_t *clients = json_object();
-    for (int i = 0; i < BURDENS; i++)
-        json_object_set_new(clients, burden_name((enum burden)i),
-                            parties_json(ledger_parties(ledger, (enum burden)i)));
-    json_t *json = json_pack("{s:f, s:o, s:o}", "seconds", (double)ms / 1000, "clients", clients,
-                             "absent_keys", keys_json(ledger_keys(ledger), config));
+    json_t *clients = json_object(), *addresses = json_object();
+    for (enum burden i = 0; i < BURDENS; i++) {
+        json_object_set_new(clients, burden_name(i),
+                            heaviest_json(ledger_parties(ledger, i), party_json));
+        json_object_set_new(addresses, burden_name(i),
+                            heaviest_json(ledger_addresses(ledger, i), address_json));
+    }
+    json_t *json =
+        json_pack("{s:f, s:o, s:o, s:o}", "seconds", (double)ms / 1000, "clients", clients,
+                  "addresses", addresses, "absent_keys", keys_json(ledger_keys(ledger), config));
     ledger_destroy(ledger);
     return json;
 }

@@ -16,6 +16,8 @@
  *   minute, hour         seconds: the time that it really is about
  *       clients          by burden, as "rejects": total, and a list of the heaviest: address, name,
  *                        user, count, error
+ *       addresses        likewise, of all clients of an address, whatever they call themselves:
+ *                        address, count, error
  *       absent_keys      a list of key, cut (not all of it is there), keyspace, count, error;
  *                        those alone that stand out (traffic/heavy.h) */
 json_t *attack_json(const struct keeper *keeper);

@@ -98,6 +98,29 @@ static void print_parties(const char *burden, const json_t *parties, const struc
     }
 }
 
+static const json_t *first_of(const json_t *parties)
+{
+    return json_array_get(json_object_get(parties, "heaviest"), 0);
+}
+
+/* Where one address has more than its heaviest client: by many names, which are its own choice. */
+static void print_addresses(const char *burden, const json_t *addresses, const json_t *clients,
+                            const struct ctl_paper *paper)
+{
+    size_t i;
+    const json_t *address;
+    double total = number(addresses, "total");
+    if (total <= 0 || number(first_of(addresses), "count") <= number(first_of(clients), "count"))
+        return;
+    fprintf(paper->out, "\n%-70s %12s %6s\n", "heaviest addresses", burden, "%");
+    json_array_foreach(json_object_get(addresses, "heaviest"), i, address)
+    {
+        print_text(address, "address", 71, paper);
+        fprintf(paper->out, "%12.0f %6.1f\n", number(address, "count"),
+                100 * number(address, "count") / total);
+    }
+}
+
 static void print_keys(const json_t *keys, const struct ctl_paper *paper)
 {
     size_t i;
@@ -131,7 +154,11 @@ void ctl_attack_print(const json_t *body, const char *window, const struct ctl_p
     fprintf(paper->out, "\nIn the last %.0f s:\n", number(part, "seconds"));
     /* jansson's loop wants what could be changed, and changes nothing. */
     json_object_foreach((json_t *)(size_t)json_object_get(part, "clients"), burden, parties)
+    {
+        const json_t *addresses = json_object_get(json_object_get(part, "addresses"), burden);
+        print_addresses(burden, addresses, parties, paper);
         print_parties(burden, parties, paper);
+    }
     if (is_anybody_unnamed(body, part))
         fputs("\nWho it is that is rejected is known in a second.\n", paper->out);
     print_keys(json_object_get(part, "absent_keys"), paper);

@@ -10,8 +10,9 @@
 enum { PLACES = 128 }; /* who has more than so small a part of all has a place */
 
 struct ledger {
-    struct heavy *parties[BURDENS]; /* of struct party */
-    struct heavy *keys;             /* of struct asked_key */
+    struct heavy *parties[BURDENS];   /* of struct party */
+    struct heavy *addresses[BURDENS]; /* of their addresses alone */
+    struct heavy *keys;               /* of struct asked_key */
 };
 
 #define BURDEN_NAME(name) #name,
@@ -25,8 +26,10 @@ const char *burden_name(enum burden burden)
 struct ledger *ledger_create(void)
 {
     struct ledger *ledger = xcalloc(1, sizeof *ledger);
-    for (int i = 0; i < BURDENS; i++)
+    for (int i = 0; i < BURDENS; i++) {
         ledger->parties[i] = heavy_create(PLACES, sizeof(struct party));
+        ledger->addresses[i] = heavy_create(PLACES, sizeof((struct party *)0)->address);
+    }
     ledger->keys = heavy_create(PLACES, sizeof(struct asked_key));
     return ledger;
 }
@@ -35,16 +38,20 @@ void ledger_destroy(struct ledger *ledger)
 {
     if (!ledger)
         return;
-    for (int i = 0; i < BURDENS; i++)
+    for (int i = 0; i < BURDENS; i++) {
         heavy_destroy(ledger->parties[i]);
+        heavy_destroy(ledger->addresses[i]);
+    }
     heavy_destroy(ledger->keys);
     free(ledger);
 }
 
 void ledger_clear(struct ledger *ledger)
 {
-    for (int i = 0; i < BURDENS; i++)
+    for (int i = 0; i < BURDENS; i++) {
         heavy_clear(ledger->parties[i]);
+        heavy_clear(ledger->addresses[i]);
+    }
     heavy_clear(ledger->keys);
 }
 
@@ -65,9 +72,12 @@ void party_set(struct party *party, const char *address, const char *name, const
 void ledger_add_party(struct ledger *ledger, const struct party *party,
                       const uint64_t amounts[BURDENS])
 {
-    for (int i = 0; i < BURDENS; i++)
-        if (amounts[i])
-            heavy_add(ledger->parties[i], party, amounts[i]);
+    for (int i = 0; i < BURDENS; i++) {
+        if (!amounts[i])
+            continue;
+        heavy_add(ledger->parties[i], party, amounts[i]);
+        heavy_add(ledger->addresses[i], party->address, amounts[i]);
+    }
 }
 
 /* Keys that are longer than there is room for are one when they begin alike and are as long. */
@@ -80,8 +90,10 @@ void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint6
 
 void ledger_merge(struct ledger *into, const struct ledger *from)
 {
-    for (int i = 0; i < BURDENS; i++)
+    for (int i = 0; i < BURDENS; i++) {
         heavy_merge(into->parties[i], from->parties[i]);
+        heavy_merge(into->addresses[i], from->addresses[i]);
+    }
     heavy_merge(into->keys, from->keys);
 }
 
@@ -90,38 +102,40 @@ const struct heavy *ledger_parties(const struct ledger *ledger, enum burden burd
     return ledger->parties[burden];
 }
 
+const struct heavy *ledger_addresses(const struct ledger *ledger, enum burden burden)
+{
+    return ledger->addresses[burden];
+}
+
 const struct heavy *ledger_keys(const struct ledger *ledger)
 {
     return ledger->keys;
 }
 
-/* The counts of all places come to what all parties weigh, or with two summaries in one to more,
- * however many parties share a place. */
-static uint64_t weight_of(const struct heavy_entry *all, size_t count, const char *address)
+/* NULL: none of this address has a place. */
+static const struct heavy_entry *heaviest_of(const struct heavy_entry *all, size_t count,
+                                             const char *address)
 {
-    uint64_t sum = 0;
     for (size_t i = 0; i < count; i++)
         if (strcmp(((const struct party *)all[i].item)->address, address) == 0)
-            sum += all[i].count;
-    return sum;
+            return &all[i];
+    return NULL;
 }
 
 bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledger_suspect *out)
 {
-    struct heavy_entry all[PLACES];
-    const struct heavy *parties = ledger_parties(ledger, burden);
-    size_t count = heavy_top(parties, all, PLACES);
-    uint64_t most = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct party *party = all[i].item;
-        uint64_t weight = weight_of(all, count, party->address);
-        if (weight <= most)
-            continue;
-        most = weight;
-        uint64_t total = heavy_total(parties);
-        *out = (struct ledger_suspect){.party = *party,
-                                       .is_most = all[i].count > weight / 2,
-                                       .part = weight < total ? (double)weight / (double)total : 1};
-    }
-    return count;
+    struct heavy_entry first, parties[PLACES];
+    const struct heavy *addresses = ledger_addresses(ledger, burden);
+    if (!heavy_top(addresses, &first, 1))
+        return false;
+    size_t count = heavy_top(ledger_parties(ledger, burden), parties, PLACES);
+    const struct heavy_entry *party = heaviest_of(parties, count, first.item);
+    *out = (struct ledger_suspect){
+        .is_most = party && party->count > first.count / 2,
+        .part = (double)first.count / (double)heavy_total(addresses),
+    };
+    party_set(&out->party, first.item, "", "");
+    if (party)
+        out->party = *(const struct party *)party->item;
+    return true;
 }

@@ -51,7 +51,7 @@ void ledger_merge(struct ledger *into, const struct ledger *from);
 
 /* Whose address is the heaviest, whatever its clients call themselves. */
 struct ledger_suspect {
-    struct party party; /* the heaviest of that address */
+    struct party party; /* the heaviest of that address, if any has a place */
     bool is_most;       /* most of what the address has is this party's */
     double part;        /* the address's, of all: 0 to 1 */
 };
@@ -61,7 +61,9 @@ bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledg
 
 /* The summaries themselves, as they are until the ledger is changed. */
 const struct heavy *ledger_parties(const struct ledger *ledger,
-                                   enum burden burden);       /* struct party */
+                                   enum burden burden); /* struct party */
+const struct heavy *ledger_addresses(const struct ledger *ledger,
+                                     enum burden burden);     /* a party's address */
 const struct heavy *ledger_keys(const struct ledger *ledger); /* struct asked_key */
 
 #endif

@@ -99,6 +99,27 @@ def test_of_keys_that_are_all_different_none_is_asked_for_most(guard):
     assert attack(guard)["minute"]["absent_keys"] == []
 
 
+def test_an_address_is_found_behind_the_names_that_it_gives_itself(guard):
+    """Else each of them is lighter than an honest client, and there are more than are told."""
+    honest = Attacker(guard, "127.0.0.4", "honest")
+    honest.ask_absent(4, lambda n: f"item:{1000 + n}")
+    for number in range(100):
+        with Attacker(guard, "127.0.0.2", f"n{number}") as wire:
+            wire.send(b"".join(command("GET", f"item:{2000 + n}") for n in range(50)))
+            wire.read_replies(50)
+
+    def rejects_of(address):
+        rows = attack(guard)["minute"]["addresses"]["rejects"]["heaviest"]
+        return next((row["count"] for row in rows if row["address"] == address), 0)
+
+    wait_until(lambda: rejects_of("127.0.0.2") >= 4500, PATIENCE, lambda: attack(guard))
+    assert rejects_of("127.0.0.4") <= 4 * BATCH
+    assert attack(guard)["minute"]["clients"]["rejects"]["heaviest"][0]["name"] == "honest"
+    table = ctl(guard)
+    addresses = table[table.index("heaviest addresses"):].splitlines()
+    assert addresses[1].startswith("127.0.0.2 ") and addresses[2].startswith("127.0.0.4 ")
+
+
 def test_clients_that_have_gone_are_not_forgotten(guard):
     for _ in range(5):
         with Attacker(guard, "127.0.0.2", None) as wire:
