@@ -13,7 +13,9 @@ struct in_flight {
     struct reply_slot *slot; /* NULL for the connection's own greeting */
     unsigned index;          /* which of the slot's requests */
     bool leads_on;           /* its server is doubted: only that another has the key counts */
+    uint8_t hops;            /* how often it was sent on before */
     uint64_t since;          /* the loop's time when it was sent */
+    uint64_t begin;          /* where its bytes are kept that do so (kept.h) */
 };
 
 /* Zeroed memory is an empty queue. */

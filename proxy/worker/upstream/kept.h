@@ -1,7 +1,9 @@
-/* The commands of a connection that have no answer yet, with their bytes: a node of a cluster may
- * answer that somebody else has the key, and then they are sent to him.
+/* The bytes of a connection's commands that have no answer yet: a node of a cluster may answer that
+ * somebody else has the key, and then they are sent to him.
  *
- *   kept_begin() ─▶ the caller writes to `out` ─▶ kept_copy(), before it leaves ─▶ kept_take()
+ *   `out` ─ kept_copy(), before it leaves ─▶ kept ─ kept_bytes(), when it is refused ─▶ elsewhere
+ *
+ * Places are counted in bytes of all that the connection sends.
  */
 #ifndef NESTGUARD_KEPT_H
 #define NESTGUARD_KEPT_H
@@ -9,28 +11,21 @@
 #include "base/buffer.h"
 #include <stdint.h>
 
-struct kept_command {
-    uint64_t begin; /* of its bytes, counted from the connection's beginning */
-    unsigned hops;  /* how often it was sent on before */
-};
-
 /* Zeroed: nothing is kept. */
 struct kept {
-    struct buffer commands; /* struct kept_command each, oldest first */
-    struct buffer bytes;    /* of these, as far as they were copied */
-    uint64_t begin;         /* what place `bytes` begins at */
-    size_t taken;           /* the first of these: they go at the next call */
+    struct buffer bytes;
+    uint64_t begin; /* the place of the first of them */
 };
 
-/* The next command begins at this place of all that the connection sends. */
-void kept_begin(struct kept *kept, uint64_t place, unsigned hops);
+/* `out` begins at this place, and what of it was not copied before is. What was sent before the
+ * oldest command without an answer goes. */
+void kept_copy(struct kept *kept, uint64_t oldest, uint64_t place, struct span out);
 
-/* `out` begins at this place, and what of it was not copied before is. */
-void kept_copy(struct kept *kept, uint64_t place, struct span out);
+/* Of what was copied, the command that begins there, and ends where the next one begins;
+ * UINT64_MAX: there is no next one. Good until the next copy. */
+struct span kept_bytes(const struct kept *kept, uint64_t begin, uint64_t end);
 
-/* The oldest command is answered. Its bytes are good until the next call. There is one. */
-struct span kept_take(struct kept *kept, unsigned *hops);
-
+/* Everything is answered, or lost. What was given of it stays good until the next copy, too. */
 void kept_clear(struct kept *kept);
 void kept_finish(struct kept *kept);
 

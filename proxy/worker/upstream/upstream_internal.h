@@ -162,7 +162,7 @@ void upstream_set_intake(struct upstream *upstream, enum intake intake);
 /* What a node says of a key that it does not have is not for the client: the request goes where it
  * points to. `bytes` is the command. False: *reply, which may be another now, is for the client. */
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
-                       struct span *reply, struct span bytes, unsigned hops);
+                       struct span *reply, struct span bytes);
 
 /* Another reply is expected, to the slot's request or (NULL) to the greeting. */
 void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned index);

@@ -38,10 +38,10 @@ static struct upstream *destination(struct upstream *upstream, int node, bool *a
 }
 
 static void send_on(struct upstream *upstream, const struct in_flight *request, struct upstream *to,
-                    struct span bytes, unsigned hops, bool asks)
+                    struct span bytes, bool asks)
 {
     counter_add(&upstream->serving->counters.redirected, 1);
-    upstream_send_on(to, request->slot, request->index, bytes, hops + 1, asks);
+    upstream_send_on(to, request->slot, request->index, bytes, request->hops + 1U, asks);
     if (!request->since)
         upstream_be_patient(to, true);
     request->slot->waiting--; /* it waited for one already */
@@ -81,7 +81,7 @@ static int learn(struct upstream *upstream, const struct redis_redirect *redirec
 }
 
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
-                       struct span *reply, struct span bytes, unsigned hops)
+                       struct span *reply, struct span bytes)
 {
     struct redis_cluster *cluster = upstream->route->cluster;
     struct redis_redirect redirect;
@@ -104,14 +104,14 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
         return true;
     }
     int node = learn(upstream, &redirect, is_certain);
-    bool is_lost = (is_certain && node < 0) || hops >= MOST_HOPS, asks = redirect.asks;
+    bool is_lost = (is_certain && node < 0) || request->hops >= MOST_HOPS, asks = redirect.asks;
     struct upstream *to = is_lost || node < 0 ? NULL : destination(upstream, node, &asks);
     if (!is_lost && !to) {
         *reply = moved;
         return false;
     }
     if (to && to != upstream) /* which would say so again, and the bytes are of its buffer */
-        send_on(upstream, request, to, bytes, hops, asks);
+        send_on(upstream, request, to, bytes, asks);
     else
         reply_slot_cache_failure(request->slot, request->index, lost_text);
     return true;

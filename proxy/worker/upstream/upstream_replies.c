@@ -232,26 +232,42 @@ static bool goes_beside(struct upstream *upstream, struct span frame)
     return true;
 }
 
-/* What a node says that is known by its place, if that is for the client; at NULL: it has been seen
- * to. Apart from the rest, which is so compiled without regard to it. */
-__attribute__((noinline)) static struct span
-said_by_node(struct upstream *upstream, struct in_flight request, struct span reply, bool whole)
+/* Its bytes, which leave no later than the next one's are written. */
+static struct span command_of(const struct upstream *upstream, const struct in_flight *request)
 {
-    struct span command = {"", 0};
-    unsigned hops = 0;
-    if (request.slot && upstream->options.replica) {
-        at_replica_reply(request.slot, request.index, reply);
+    const struct in_flight *next = in_flight_first(&upstream->in_flight);
+    if (!upstream->keeps || upstream->state != UP)
+        return span_of("");
+    return kept_bytes(&upstream->kept, request->begin, next ? next->begin : UINT64_MAX);
+}
+
+/* What a node says that is no plain reply, if that is for the client; at NULL: it has been seen to.
+ * Apart from the rest, which is so compiled without regard to it. */
+__attribute__((noinline)) static struct span
+judge(struct upstream *upstream, const struct in_flight *request, struct span reply, bool whole)
+{
+    if (request->slot && upstream->options.replica) {
+        at_replica_reply(request->slot, request->index, reply);
         return (struct span){NULL, 0};
     }
-    if (upstream->keeps && upstream->state == UP)
-        command = kept_take(&upstream->kept, &hops);
-    if (request.slot && whole && reply.at[0] == '-' &&
-        upstream_redirect(upstream, &request, &reply, command, hops))
+    if (request->slot && whole && reply.at[0] == '-' &&
+        upstream_redirect(upstream, request, &reply, command_of(upstream, request)))
         return (struct span){NULL, 0};
-    if (request.leads_on) {
-        reply_slot_cache_failure(request.slot, request.index, upstream_doubted_text);
+    if (request->leads_on) {
+        reply_slot_cache_failure(request->slot, request->index, upstream_doubted_text);
         return (struct span){NULL, 0};
     }
+    return reply;
+}
+
+/* The same of whatever one says that is known by its place. */
+static inline struct span by_node(struct upstream *upstream, const struct in_flight *request,
+                                  struct span reply, bool whole)
+{
+    if (reply.at[0] == '-' || upstream->options.replica || request->leads_on)
+        return judge(upstream, request, reply, whole);
+    if (!upstream->in_flight.count)
+        kept_clear(&upstream->kept);
     return reply;
 }
 
@@ -277,7 +293,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     struct in_flight request = in_flight_pop(&upstream->in_flight);
     bool suspicious = is_suspicious(upstream, reply);
     if (upstream->options.node) {
-        reply = said_by_node(upstream, request, reply, whole);
+        reply = by_node(upstream, &request, reply, whole);
         if (!reply.at)
             return;
     }

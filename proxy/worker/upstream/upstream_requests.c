@@ -37,7 +37,9 @@ void upstream_push(struct upstream *upstream, struct reply_slot *slot, unsigned 
 
 __attribute__((noinline)) static void keep_command(struct upstream *upstream, unsigned hops)
 {
-    kept_begin(&upstream->kept, upstream->left + buffer_length(&upstream->out), hops);
+    struct in_flight *command = in_flight_last(&upstream->in_flight);
+    command->begin = upstream->left + buffer_length(&upstream->out);
+    command->hops = (uint8_t)hops;
     upstream_mark_doubted(upstream);
 }
 
@@ -332,6 +334,16 @@ static bool may_write(const struct upstream *upstream)
            (upstream->state == UP ? !upstream->held : upstream->state == GREETING);
 }
 
+/* Without a command in flight they are none of any. */
+static void keep_bytes(struct upstream *upstream, struct span out)
+{
+    const struct in_flight *oldest = in_flight_first(&upstream->in_flight);
+    if (oldest)
+        kept_copy(&upstream->kept, oldest->begin, upstream->left, out);
+    else
+        kept_clear(&upstream->kept);
+}
+
 /* Requests wait in `out` until the cache has accepted the greeting: behind a refused SELECT they
  * would run in the wrong database. */
 static void write_out(struct upstream *upstream)
@@ -341,7 +353,7 @@ static void write_out(struct upstream *upstream)
     if (!ready.length || !may_write(upstream))
         return;
     if (upstream->keeps && from == &upstream->out)
-        kept_copy(&upstream->kept, upstream->left, ready);
+        keep_bytes(upstream, ready);
     int count = stream_try_write(&upstream->stream, ready.at, ready.length);
     if (count < 0 && count != UV_EAGAIN) {
         upstream_lose(upstream, uv_strerror(count));

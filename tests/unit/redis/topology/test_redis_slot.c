@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "redis/topology/redis_slot.h"
+#include <stdlib.h>
 #include <string.h>
 
 static unsigned slot_of(const char *key)
@@ -23,6 +24,31 @@ static void keys_have_the_slots_that_redis_gives_them(void **state)
     assert_int_equal(slot_of("hello"), 866);
     assert_int_equal(slot_of(""), 0);
     assert_int_equal(redis_slot_of(NULL, 0), 0);
+}
+
+/* A bit at a time, as CRC-16/XMODEM is defined. */
+static unsigned plain_slot_of(const unsigned char *key, size_t length)
+{
+    unsigned crc = 0;
+    for (size_t bit = 0; bit < 8 * length; bit++) {
+        unsigned carry = crc >> 15 ^ (key[bit / 8] >> (7 - bit % 8) & 1);
+        crc = (crc << 1 & 0xffff) ^ (carry & 1 ? 0x1021 : 0);
+    }
+    return crc % REDIS_SLOTS;
+}
+
+static void keys_of_every_length_have_it(void **state)
+{
+    unsigned char key[64];
+    (void)state;
+    srand(1);
+    for (int turn = 0; turn < 10000; turn++) {
+        size_t length = (size_t)rand() % sizeof key;
+        for (size_t i = 0; i < length; i++)
+            while ((key[i] = (unsigned char)rand()) == '{')
+                continue;
+        assert_int_equal(redis_slot_of((const char *)key, length), plain_slot_of(key, length));
+    }
 }
 
 static void what_stands_in_braces_counts_alone(void **state)
@@ -59,6 +85,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_have_the_slots_that_redis_gives_them),
+        cmocka_unit_test(keys_of_every_length_have_it),
         cmocka_unit_test(what_stands_in_braces_counts_alone),
         cmocka_unit_test(braces_with_nothing_in_them_are_part_of_the_key),
         cmocka_unit_test(any_bytes_are_a_key),
