@@ -1,22 +1,7 @@
 #include "worker/client/footing.h"
 
 #include "worker/client/pinned.h"
-#include "worker/client/tracking.h"
 #include "worker/upstream/upstream.h"
-
-void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client))
-{
-    client->pinned.footing =
-        (struct pinned_footing){.is_sought = true, .has_slot = true, .slot = slot, .say = say};
-    client_settle(client);
-}
-
-void footing_end(struct client *client)
-{
-    if (client->pinned.footing.is_sought)
-        buffer_finish(&client->pinned.late);
-    client->pinned.footing.is_sought = false;
-}
 
 bool footing_is_for(const struct client *client, unsigned slot)
 {
@@ -32,20 +17,19 @@ void footing_precede(struct client *client)
         upstream_precede(client->pinned.own, &word, 1);
 }
 
-/* With connections to track by, another one is the client's already, and may be at work. */
 static bool may_begin_again(const struct client *client, const struct upstream *upstream)
 {
-    return upstream == client->pinned.own && client->pinned.footing.is_sought &&
-           !tracking_is_on(client) && upstream_is_idle(upstream) && client->state < CLIENT_CLOSING;
+    return upstream == client->pinned.own && upstream_is_idle(upstream) &&
+           client->state < CLIENT_CLOSING;
 }
 
 /* ASKING lasts from before a MULTI to its end, within which it would be a command like another. */
-struct upstream *footing_elsewhere(struct client *client, struct upstream *upstream, int node,
-                                   bool *asks)
+static struct upstream *begin_again(struct client *client, struct upstream *upstream, int node,
+                                    bool *asks)
 {
     struct pinned_footing *footing = &client->pinned.footing;
     if (!may_begin_again(client, upstream))
-        return tracking_elsewhere(client, upstream, node);
+        return NULL;
     pinned_begin_at(client, node);
     footing->asks = *asks;
     footing_precede(client);
@@ -53,4 +37,18 @@ struct upstream *footing_elsewhere(struct client *client, struct upstream *upstr
     if (footing->say)
         footing->say(client);
     return client->pinned.own;
+}
+
+void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client))
+{
+    client->pinned.footing = (struct pinned_footing){
+        .elsewhere = begin_again, .has_slot = true, .slot = slot, .say = say};
+    client_settle(client);
+}
+
+void footing_end(struct client *client)
+{
+    if (client->pinned.footing.elsewhere)
+        buffer_finish(&client->pinned.late);
+    client->pinned.footing.elsewhere = NULL;
 }

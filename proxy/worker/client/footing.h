@@ -15,7 +15,6 @@
 #include <stdbool.h>
 
 struct client;
-struct upstream;
 
 /* The command at hand begins the state, with a key of this slot. `say` says over the client's own
  * connection what stands before it there; NULL: nothing does. */
@@ -29,9 +28,5 @@ bool footing_is_for(const struct client *client, unsigned slot);
 
 /* Before what needs it on the own connection: the node gives away, or gets, the state's slot. */
 void footing_precede(struct client *client);
-
-/* upstream_owner's `elsewhere`. */
-struct upstream *footing_elsewhere(struct client *client, struct upstream *upstream, int node,
-                                   bool *asks);
 
 #endif

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "resp/pubsub.h"
-#include "worker/client/footing.h"
 #include "worker/client/listening.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/strangers.h"
@@ -36,16 +35,21 @@ static const struct reply_slot_kind fence_kind = {0};
 
 /* ---- there and back ---- */
 
+static struct upstream_options options_of(struct client *client)
+{
+    return (struct upstream_options){.resp3 = client->replies.resp3,
+                                     .name = client->self.name,
+                                     .owner = &owner,
+                                     .client = client};
+}
+
 static void begin(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    struct upstream_options options = {.resp3 = client->replies.resp3,
-                                       .name = client->self.name,
-                                       .owner = &owner,
-                                       .client = client,
-                                       .route = upstream_route(client->upstream),
-                                       .node = upstream_node(client->upstream),
-                                       .nowhere = upstream_is_nowhere(client->upstream)};
+    struct upstream_options options = options_of(client);
+    options.route = upstream_route(client->upstream);
+    options.node = upstream_node(client->upstream);
+    options.nowhere = upstream_is_nowhere(client->upstream);
     pinned->tracking.owner = &owner;
     pinned->own = client->upstream = upstream_create(client->serving, &options);
     pinned->used = clock_ms();
@@ -59,10 +63,7 @@ static void begin(struct client *client)
 void pinned_begin_at(struct client *client, int node)
 {
     struct upstream *before = client->pinned.own;
-    struct upstream_options options = {.resp3 = client->replies.resp3,
-                                       .name = client->self.name,
-                                       .owner = &owner,
-                                       .client = client};
+    struct upstream_options options = options_of(client);
     client->pinned.own = client->upstream = pool_own(client_pool(client), node, &options);
     client->pinned.used = clock_ms();
     upstream_close(before);
@@ -137,7 +138,6 @@ static void end_unused(struct client *client, uint64_t now)
 
 /* ---- to all primaries ---- */
 
-/* All that comes is a reply. */
 static bool takes_nothing(struct client *client, struct upstream *upstream, struct span frame)
 {
     (void)client;
@@ -490,7 +490,7 @@ static bool may_ping(const struct client *client, const struct upstream *upstrea
 static const struct upstream_owner owner = {.takes = takes,
                                             .lost = lost,
                                             .up = tracking_is_up,
-                                            .elsewhere = footing_elsewhere,
+                                            .elsewhere = tracking_elsewhere,
                                             .may_ping = may_ping};
 
 size_t pinned_relay(struct client *client, const char *input, size_t length)

@@ -88,7 +88,9 @@ struct pinned_asked {
 
 /* Where the state began (footing.h). */
 struct pinned_footing {
-    bool is_sought; /* its beginning is the only command under way */
+    /* While its beginning is the only command under way: upstream_owner's; else NULL. */
+    struct upstream *(*elsewhere)(struct client *client, struct upstream *upstream, int node,
+                                  bool *asks);
     bool has_slot;
     bool asks; /* its slot is on its way to the node that it began at */
     unsigned slot;

@@ -305,8 +305,12 @@ void tracking_is_up(struct client *client, struct upstream *upstream)
 /* What goes over to it with CLIENT CACHING has left that behind. What is bound to the own
  * connection stays there: an EXEC or DISCARD has ended the state before what it ends is answered,
  * and a SSUBSCRIBE has not begun it yet; they settle. */
-struct upstream *tracking_elsewhere(struct client *client, struct upstream *upstream, int node)
+struct upstream *tracking_elsewhere(struct client *client, struct upstream *upstream, int node,
+                                    bool *asks)
 {
+    const struct pinned_footing *footing = &client->pinned.footing;
+    if (!tracking_is_on(client) && footing->elsewhere)
+        return footing->elsewhere(client, upstream, node, asks);
     bool has_state =
         upstream == client->pinned.own && (pinned_is_held(&client->pinned) || client->settling);
     if (!pinned_track_of(&client->pinned, upstream) || has_state || tracking_open(client, node) < 0)

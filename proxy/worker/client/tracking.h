@@ -58,7 +58,8 @@ bool tracking_hears(const struct client *client, const struct upstream *upstream
 /* As members of struct upstream_owner; the first two do nothing for what is none of them. */
 void tracking_lose(struct client *client, struct upstream *upstream);
 void tracking_is_up(struct client *client, struct upstream *upstream);
-struct upstream *tracking_elsewhere(struct client *client, struct upstream *upstream, int node);
+struct upstream *tracking_elsewhere(struct client *client, struct upstream *upstream, int node,
+                                    bool *asks);
 
 /* Keys may be elsewhere than they were. */
 void tracking_follow(struct client *client);

@@ -72,8 +72,7 @@ static struct resp_limits limits_of(const struct client *client)
                                 config->max_command, INLINE_BYTES};
 }
 
-/* Whether the command looks up its one key alone, so that its verdict can be prepared with the
- * batch. */
+/* The command looks up its one key alone: its verdict can be prepared with the batch. */
 static bool has_one_key(const struct command *command, size_t count)
 {
     return command->first_key > 0 && (size_t)command->first_key < count &&
