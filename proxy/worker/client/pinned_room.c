@@ -45,6 +45,7 @@ void pinned_give_back(struct client *client)
         pinned_discount(client, 1);
     }
     pinned->own = NULL;
+    pinned->footing = (struct pinned_footing){0};
 }
 
 void pinned_end(struct client *client)
