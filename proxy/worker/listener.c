@@ -10,6 +10,7 @@
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "base/memory.h"
+#include "guard/fair_share.h"
 #include "worker/connection.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ static bool has_many(const struct client *client)
     const struct config *config = serving_config(clients->serving);
     unsigned most = config->limits.clients, kept = most < MANY ? 0 : most / KEPT_PART;
     return atomic_load_explicit(clients->total, memory_order_relaxed) > most - kept &&
-           client->host->clients > kept / config->workers;
+           client->host->clients > fair_share_part(kept, config->workers);
 }
 
 /* A client keeps to one cache connection: its commands stay in order. */

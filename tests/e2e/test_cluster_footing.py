@@ -119,6 +119,24 @@ class TestWatch:
             assert wire.ask("EXEC") == (NIL if by_other else b"*2\r\n+OK\r\n" + bulk("mine"))
             assert wire.ask("GET", KEY) == bulk("other's" if by_other else "mine")
 
+    @pytest.mark.parametrize("read", ["GET", "EXISTS", "MGET"])
+    def test_nothing_overtakes_a_lookup_of_a_guarded_key_behind_it(self, guard, cluster, read):
+        """It goes by the map, which another node has, and a write behind it by the own connection."""
+        key = "item:8888"
+        guard.redis().set(key, "old")
+        with on_its_way(cluster, key), guard.wire() as wire:
+            for _ in range(10):
+                assert wire.ask("WATCH", key) == OK
+                sent = [(read, key), ("SET", key, "new"), (read, key), ("MULTI",), ("DEL", key), ("EXEC",)]
+                wire.send(b"".join(command(*words) for words in sent))
+                before, written, after = [wire.read_reply() for _ in range(3)]
+                assert written == OK
+                assert wire.read_replies(3) == OK + QUEUED + NIL, "the client's own write touched it"
+                values = {"GET": bulk, "EXISTS": lambda _: b":1\r\n",
+                          "MGET": lambda value: b"*1\r\n" + bulk(value)}
+                assert (before, after) == (values[read]("old"), values[read]("new"))
+                assert guard.redis().set(key, "old")
+
     def test_of_a_second_key(self, guard, there):
         with guard.wire() as wire:
             assert wire.ask("WATCH", KEY) == OK
@@ -137,6 +155,17 @@ class TestWatch:
 
 
 class TestWaiting:
+    def test_on_a_connection_that_was_tracked_by(self, guard, there):
+        """It is the client's own by then, and among those that it tracked by until they are given back."""
+        for _ in range(6):  # clients without a key are at one node after the other
+            with guard.wire() as wire:
+                wire.ask("HELLO", 3)
+                assert wire.ask("CLIENT", "TRACKING", "ON") == OK
+                assert wire.ask("CLIENT", "TRACKING", "OFF") == OK
+                assert wire.ask("WATCH", KEY) == OK
+                assert wire.ask("UNWATCH") == OK
+        wait_until(lambda: guard.status()["own_connections"] == 0, PATIENCE, guard.status)
+
     def test_for_a_key_where_that_is(self, guard, there):
         with guard.wire() as wire:
             wire.send(command("GET", BESIDE) + command("BLPOP", KEY, 0) + command("GET", BESIDE))

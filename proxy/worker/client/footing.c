@@ -46,9 +46,16 @@ void footing_begin(struct client *client, unsigned slot, void (*say)(struct clie
     client_settle(client);
 }
 
-void footing_end(struct client *client)
+/* A command that finds its own way, to the node that the map has, needs longer there than one that
+ * goes by the own connection. */
+void footing_go_on(struct client *client)
 {
-    if (client->pinned.footing.elsewhere)
+    struct pinned_footing *footing = &client->pinned.footing;
+    if (footing->elsewhere)
         buffer_finish(&client->pinned.late);
-    client->pinned.footing.elsewhere = NULL;
+    footing->elsewhere = NULL;
+    if (!client->pinned.own)
+        *footing = (struct pinned_footing){0};
+    else if (footing->asks && pinned_is_held(&client->pinned))
+        client_settle(client);
 }

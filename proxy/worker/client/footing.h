@@ -20,8 +20,9 @@ struct client;
  * connection what stands before it there; NULL: nothing does. */
 void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client));
 
-/* It is answered, and another command is at hand: the state has begun, or has not. */
-void footing_end(struct client *client);
+/* It is answered, and another command is at hand: the state has begun, or has not. While its slot
+ * is on its way each command is served alone, so that none overtakes another. */
+void footing_go_on(struct client *client);
 
 /* Whether the state began with a key of this slot. */
 bool footing_is_for(const struct client *client, unsigned slot);

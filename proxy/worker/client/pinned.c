@@ -66,7 +66,10 @@ void pinned_begin_at(struct client *client, int node)
     struct upstream_options options = options_of(client);
     client->pinned.own = client->upstream = pool_own(client_pool(client), node, &options);
     client->pinned.used = clock_ms();
-    upstream_close(before);
+    if (pinned_track_of(&client->pinned, before))
+        pinned_count(client, 1); /* the other one's place is given back with what tracked by it */
+    else
+        upstream_close(before);
 }
 
 int pinned_begin(struct client *client)
@@ -123,8 +126,7 @@ static void isolate(struct client *client)
         client_drop(client);
 }
 
-/* A slow reader that has got all it asked for, and has nothing to read for as long as others keep
- * a connection, is like any other again. */
+/* A slow reader that has had nothing to read for as long as others keep one is like any again. */
 static void end_unused(struct client *client, uint64_t now)
 {
     struct pinned *pinned = &client->pinned;
@@ -146,7 +148,6 @@ static bool takes_nothing(struct client *client, struct upstream *upstream, stru
     return false;
 }
 
-/* What was asked has failed by then. */
 static void lost_wait(struct client *client, struct upstream *upstream)
 {
     (void)client;
@@ -373,8 +374,7 @@ bool pinned_waits(const struct client *client)
            (pinned->own && pinned->states & unasked);
 }
 
-/* Its state went with the connection, and nobody can bring that back. Without any, only what was
- * under way is lost. */
+/* Its state went with the connection. Without any, only what was under way is lost. */
 static void lost(struct client *client, struct upstream *upstream)
 {
     bool is_own = client->pinned.own == upstream;

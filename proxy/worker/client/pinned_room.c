@@ -46,6 +46,7 @@ void pinned_give_back(struct client *client)
     }
     pinned->own = NULL;
     pinned->footing = (struct pinned_footing){0};
+    buffer_finish(&pinned->late); /* it was said there */
 }
 
 void pinned_end(struct client *client)

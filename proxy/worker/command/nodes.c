@@ -256,15 +256,6 @@ static bool go_to_state(struct client *client, const struct request *request,
     return false;
 }
 
-/* Its slot is on its way to where the client's state is: all behind that goes there, and none
- * overtakes another. */
-static bool is_asked_there(const struct client *client, const struct request *request,
-                           const struct command_way *way)
-{
-    return client->pinned.footing.asks &&
-           footing_is_for(client, pool_slot_of(key_of(request, way)));
-}
-
 static bool go_to_key(struct client *client, const struct request *request,
                       const struct command_way *way)
 {
@@ -275,7 +266,7 @@ static bool go_to_key(struct client *client, const struct request *request,
     int node = node_of(client, request, way);
     if (is_untold(client, node))
         return true;
-    if (!needs_own(request) && !is_asked_there(client, request, way))
+    if (!needs_own(request))
         client_go_to(client, node);
     else if (!go_to_state(client, request, way, node))
         return true;
@@ -467,7 +458,7 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         return false;
     if (!pool_is_cluster(client_pool(client)))
         return leaves_late(client, request);
-    footing_end(client);
+    footing_go_on(client);
     struct command_way way = way_of(client, request);
     if (refusals_of_user(client, request))
         return true;
