@@ -23,8 +23,8 @@ enum {
     BACKLOG = 1024, /* who may wait in the kernel's queue */
     ACCEPTS = 16,   /* of one socket in a turn; then those who are here already are served */
     PAUSE_MS = 100,
-    MANY = 1024,   /* places, of which so many of which some are kept */
-    KEPT_PART = 16 /* by this divisor */
+    MANY = 1024,   /* places are so many that some are kept for hosts that have few: */
+    KEPT_PART = 16 /* a part by this divisor */
 };
 
 struct listener {

@@ -126,7 +126,7 @@ static void isolate(struct client *client)
         client_drop(client);
 }
 
-/* A slow reader that has had nothing to read for as long as others keep one is like any again. */
+/* A slow reader with nothing to read for as long as others keep theirs is like any other again. */
 static void end_unused(struct client *client, uint64_t now)
 {
     struct pinned *pinned = &client->pinned;
@@ -374,7 +374,7 @@ bool pinned_waits(const struct client *client)
            (pinned->own && pinned->states & unasked);
 }
 
-/* Its state went with the connection. Without any, only what was under way is lost. */
+/* Its state went with it, and nobody can bring that back; without any, what was under way did. */
 static void lost(struct client *client, struct upstream *upstream)
 {
     bool is_own = client->pinned.own == upstream;

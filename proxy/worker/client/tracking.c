@@ -309,7 +309,7 @@ struct upstream *tracking_elsewhere(struct client *client, struct upstream *upst
                                     bool *asks)
 {
     const struct pinned_footing *footing = &client->pinned.footing;
-    if (!tracking_is_on(client) && footing->elsewhere)
+    if (!tracking_is_on(client) && footing->elsewhere) /* else the client has one there already */
         return footing->elsewhere(client, upstream, node, asks);
     bool has_state =
         upstream == client->pinned.own && (pinned_is_held(&client->pinned) || client->settling);
