@@ -4,6 +4,7 @@
 #include "traffic/ledger.h"
 
 #include "base/memory.h"
+#include "base/text/address.h"
 
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ enum { PLACES = 128 }; /* who has more than so small a part of all has a place *
 
 struct ledger {
     struct heavy *parties[BURDENS];   /* of struct party */
-    struct heavy *addresses[BURDENS]; /* of their addresses alone */
+    struct heavy *addresses[BURDENS]; /* of their address_network() alone */
     struct heavy *keys;               /* of struct asked_key */
 };
 
@@ -28,7 +29,7 @@ struct ledger *ledger_create(void)
     struct ledger *ledger = xcalloc(1, sizeof *ledger);
     for (int i = 0; i < BURDENS; i++) {
         ledger->parties[i] = heavy_create(PLACES, sizeof(struct party));
-        ledger->addresses[i] = heavy_create(PLACES, sizeof((struct party *)0)->address);
+        ledger->addresses[i] = heavy_create(PLACES, ADDRESS_NETWORK_SIZE);
     }
     ledger->keys = heavy_create(PLACES, sizeof(struct asked_key));
     return ledger;
@@ -72,11 +73,13 @@ void party_set(struct party *party, const char *address, const char *name, const
 void ledger_add_party(struct ledger *ledger, const struct party *party,
                       const uint64_t amounts[BURDENS])
 {
+    char network[ADDRESS_NETWORK_SIZE] = {0};
+    address_network(party->address, network);
     for (int i = 0; i < BURDENS; i++) {
         if (!amounts[i])
             continue;
         heavy_add(ledger->parties[i], party, amounts[i]);
-        heavy_add(ledger->addresses[i], party->address, amounts[i]);
+        heavy_add(ledger->addresses[i], network, amounts[i]);
     }
 }
 
@@ -112,13 +115,16 @@ const struct heavy *ledger_keys(const struct ledger *ledger)
     return ledger->keys;
 }
 
-/* NULL: none of this address has a place. */
+/* NULL: none of this network has a place. */
 static const struct heavy_entry *heaviest_of(const struct heavy_entry *all, size_t count,
-                                             const char *address)
+                                             const char *network)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(((const struct party *)all[i].item)->address, address) == 0)
+    char its[ADDRESS_NETWORK_SIZE];
+    for (size_t i = 0; i < count; i++) {
+        address_network(((const struct party *)all[i].item)->address, its);
+        if (strcmp(its, network) == 0)
             return &all[i];
+    }
     return NULL;
 }
 
@@ -135,7 +141,7 @@ bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledg
         .part = (double)first.count / (double)heavy_total(addresses),
     };
     party_set(&out->party, first.item, "", "");
-    if (party)
+    if (out->is_most)
         out->party = *(const struct party *)party->item;
     return true;
 }

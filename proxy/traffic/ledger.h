@@ -49,10 +49,11 @@ void ledger_add_key(struct ledger *ledger, int keyspace, struct span text, uint6
 /* As if `into` had heard both; see heavy_merge(). */
 void ledger_merge(struct ledger *into, const struct ledger *from);
 
-/* Whose address is the heaviest, whatever its clients call themselves. */
+/* Whose address (address_network(): a network of IPv6 is one) is the heaviest, whatever its clients
+ * call themselves. */
 struct ledger_suspect {
-    struct party party; /* the heaviest of that address, if any has a place */
-    bool is_most;       /* most of what the address has is this party's */
+    bool is_most;       /* most of what the address has is one party's: */
+    struct party party; /* that one; else it has an address alone */
     double part;        /* the address's, of all: 0 to 1 */
 };
 
@@ -63,7 +64,7 @@ bool ledger_suspect(const struct ledger *ledger, enum burden burden, struct ledg
 const struct heavy *ledger_parties(const struct ledger *ledger,
                                    enum burden burden); /* struct party */
 const struct heavy *ledger_addresses(const struct ledger *ledger,
-                                     enum burden burden);     /* a party's address */
+                                     enum burden burden);     /* text: address_network() */
 const struct heavy *ledger_keys(const struct ledger *ledger); /* struct asked_key */
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -134,6 +135,33 @@ bool address_same_place(const struct address *a, const struct address *b)
 bool address_equal(const struct address *a, const struct address *b)
 {
     return address_same_place(a, b) && a->tls == b->tls;
+}
+
+/* Zones (fe80::1%eth0) are no networks of their own. */
+static bool parse_in_brackets(const char *address, struct in6_addr *ip)
+{
+    char plain[INET6_ADDRSTRLEN];
+    size_t length = *address == '[' ? strcspn(address + 1, "%]") : sizeof plain;
+    if (length >= sizeof plain)
+        return false;
+    memcpy(plain, address + 1, length);
+    plain[length] = '\0';
+    return inet_pton(AF_INET6, plain, ip) == 1;
+}
+
+void address_network(const char *address, char network[ADDRESS_NETWORK_SIZE])
+{
+    struct in6_addr ip;
+    char text[INET6_ADDRSTRLEN];
+    if (!parse_in_brackets(address, &ip) || IN6_IS_ADDR_LOOPBACK(&ip)) {
+        snprintf(network, ADDRESS_NETWORK_SIZE, "%s", address);
+    } else if (IN6_IS_ADDR_V4MAPPED(&ip)) {
+        inet_ntop(AF_INET, &ip.s6_addr[12], network, ADDRESS_NETWORK_SIZE);
+    } else {
+        memset(&ip.s6_addr[8], 0, 8);
+        snprintf(network, ADDRESS_NETWORK_SIZE, "[%s]/64",
+                 inet_ntop(AF_INET6, &ip, text, sizeof text));
+    }
 }
 
 /* Other spellings of loopback that a resolver may know (127.1) do not count: to take a local

@@ -7,10 +7,6 @@
 /* It is connected: from where is told later, when nobody may be at the other end any more. */
 void account_open(struct client *client);
 
-/* Where such an address is: hosts of one network of IPv6, whose first half they have in common,
- * may be one host, which may have as many addresses as it likes. */
-uint64_t account_origin(const char *address);
-
 /* Since the last time. */
 void account_settle(struct client *client);
 

@@ -10,7 +10,7 @@
 
 struct host {
     struct keymap_node node;          /* by `origin` */
-    uint64_t origin;                  /* account_origin() */
+    uint64_t origin;                  /* of address_network(): account_open() */
     unsigned clients, strangers;      /* strangers: of these (strangers.h) */
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
     struct hint_share hints;

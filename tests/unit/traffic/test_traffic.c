@@ -177,12 +177,40 @@ static void an_address_is_suspected_whatever_its_clients_call_themselves(void **
     ledger_destroy(ledgers[1]);
 }
 
+/* Each of which is lighter than an honest client. */
+static void a_network_of_ipv6_is_suspected_whichever_of_its_addresses_asks(void **state)
+{
+    enum { ADDRESSES = 1000, EACH = 10, HONEST = 1500 };
+    struct ledger *ledger = ledger_create();
+    struct ledger_suspect suspect;
+    struct party party = {0};
+    char address[32];
+    (void)state;
+    party_set(&party, "[2001:db8:0:2::1]", "app", "default");
+    ledger_add_party(ledger, &party, (const uint64_t[BURDENS]){[BURDEN_rejects] = HONEST});
+    for (int i = 0; i < ADDRESSES; i++) {
+        snprintf(address, sizeof address, "[2001:db8:0:1:%x::1]", i + 1);
+        party_set(&party, address, "", "default");
+        ledger_add_party(ledger, &party, (const uint64_t[BURDENS]){[BURDEN_rejects] = EACH});
+    }
+    assert_true(ledger_suspect(ledger, BURDEN_rejects, &suspect));
+    assert_string_equal(suspect.party.address, "[2001:db8:0:1::]/64");
+    assert_false(suspect.is_most);
+    party_set(&party, "[2001:db8:0:1:8000::1]", "one", "default");
+    ledger_add_party(ledger, &party, (const uint64_t[BURDENS]){[BURDEN_rejects] = 100000});
+    assert_true(ledger_suspect(ledger, BURDEN_rejects, &suspect));
+    assert_string_equal(suspect.party.address, "[2001:db8:0:1:8000::1]");
+    assert_true(suspect.is_most);
+    ledger_destroy(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRAFFIC_TEST(an_attack_has_one_beginning_and_one_end),
         TRAFFIC_TEST(without_a_threshold_nothing_is_an_attack),
         TRAFFIC_TEST(an_address_is_suspected_whatever_its_clients_call_themselves),
+        TRAFFIC_TEST(a_network_of_ipv6_is_suspected_whichever_of_its_addresses_asks),
         TRAFFIC_TEST(rates_are_those_of_the_last_second_minute_and_hour),
         TRAFFIC_TEST(the_last_minute_forgets_and_the_last_hour_does_not),
         TRAFFIC_TEST(names_that_are_too_long_are_cut),

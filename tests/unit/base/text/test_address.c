@@ -455,6 +455,44 @@ static void a_socket_is_the_same_by_each_of_its_names(void **state)
 
 #define unix_test(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
+/* ---- where somebody is ---- */
+
+static void check_network(const char *address, const char *wanted)
+{
+    char network[ADDRESS_NETWORK_SIZE];
+    address_network(address, network);
+    assert_string_equal(network, wanted);
+}
+
+static void a_network_of_ipv6_is_one_place(void **state)
+{
+    (void)state;
+    check_network("[2001:db8:0:1::1]", "[2001:db8:0:1::]/64");
+    check_network("[2001:db8:0:1:8000::2]", "[2001:db8:0:1::]/64");
+    check_network("[2001:db8:0:2::1]", "[2001:db8:0:2::]/64");
+    check_network("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]", "[ffff:ffff:ffff:ffff::]/64");
+    check_network("[fe80::1%eth0]", "[fe80::]/64");
+}
+
+static void any_other_address_is_one_place(void **state)
+{
+    char name[1000], first[ADDRESS_NETWORK_SIZE] = {0};
+    (void)state;
+    check_network("192.0.2.1", "192.0.2.1");
+    check_network("[::ffff:192.0.2.1]", "192.0.2.1");
+    check_network("[::1]", "[::1]");
+    check_network("unix", "unix");
+    check_network("", "");
+    check_network("[", "[");
+    check_network("[]", "[]");
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    memset(first, 'x', sizeof first - 1);
+    check_network(name, first);
+    name[0] = first[0] = '[';
+    check_network(name, first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +515,8 @@ int main(void)
         unix_test(a_full_queue_still_counts_as_in_use),
         unix_test(other_files_are_never_replaced),
         cmocka_unit_test(a_missing_directory_is_an_error),
+        cmocka_unit_test(a_network_of_ipv6_is_one_place),
+        cmocka_unit_test(any_other_address_is_one_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,38 +235,12 @@ static void one_with_its_own_connection_keeps_it_when_it_speaks_otherwise(void *
     client->pinned.own = NULL;
 }
 
-/* ---- where it is ---- */
-
-static void must_be_apart(const char *one, const char *other)
-{
-    assert_true(account_origin(one) != account_origin(other));
-}
-
-static void must_be_together(const char *one, const char *other)
-{
-    assert_true(account_origin(one) == account_origin(other));
-}
-
-static void hosts_are_apart_and_addresses_of_one_host_are_not(void **state)
-{
-    (void)state;
-    must_be_together("192.0.2.1", "192.0.2.1");
-    must_be_apart("192.0.2.1", "192.0.2.2");
-    must_be_together("[2001:db8:0:1::1]", "[2001:db8:0:1:8000::2]");
-    must_be_apart("[2001:db8:0:1::1]", "[2001:db8:0:2::1]");
-    must_be_together("[::ffff:192.0.2.1]", "[::ffff:192.0.2.1]");
-    must_be_apart("[::ffff:192.0.2.1]", "[::ffff:192.0.2.2]");
-    must_be_apart("unix", "unknown");
-    must_be_apart("[", "[]");
-}
-
 int main(void)
 {
 #define CLIENT_TEST(name) cmocka_unit_test_setup_teardown(name, open_client, close_client)
     const struct CMUnitTest tests[] = {
         CLIENT_TEST(closing_lets_go_of_replies_that_are_still_owed),
         CLIENT_TEST(a_dropped_client_is_counted_once),
-        CLIENT_TEST(hosts_are_apart_and_addresses_of_one_host_are_not),
         CLIENT_TEST(one_that_closes_by_itself_is_not_dropped),
         CLIENT_TEST(a_leaving_client_keeps_its_replies_and_gets_no_more_served),
         CLIENT_TEST(one_whose_replies_can_come_to_no_good_end_is_ending),
