@@ -2,6 +2,7 @@
 #include "worker/client/pinned_room.h"
 
 #include "guard/fair_share.h"
+#include "worker/client/pinned.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
@@ -40,6 +41,8 @@ void pinned_give_back(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     pinned_end_login(client);
+    if (pinned->waits && pinned->waits[0].upstream == pinned->own) /* of one who goes meanwhile */
+        pinned_close_wait(client, 0, false);
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         pinned_discount(client, 1);

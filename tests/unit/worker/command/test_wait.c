@@ -8,6 +8,7 @@
 
 #include "command_bench.h"
 #include "fakes/clock.h"
+#include "worker/client/pinned.h"
 
 #define WAIT(replicas, size, ms) "*3\r\n$4\r\nWAIT\r\n" replicas "$" size "\r\n" ms "\r\n"
 #define ONE "$1\r\n1\r\n"
@@ -202,6 +203,27 @@ static void what_is_sent_behind_it_is_served_behind_it(void **state)
     bench_finish(&bench);
 }
 
+/* Until it is its turn to be freed, somebody else may need a connection, or it is lost. */
+static void who_goes_meanwhile_gives_its_connection_back_once(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct bench bench;
+        struct upstream *own = typed(&bench, WAIT(ONE, "1", "0"));
+        struct client *other = client_add(&bench.clients);
+        bench.serving->own_limit = 1;
+        client_close(bench.client);
+        if (lost)
+            cache_is_lost(own);
+        assert_true(pinned_make_room(other, 1));
+        assert_true(own->closed);
+        assert_int_equal(bench.serving->own_connections, 0);
+        assert_false(pinned_is_blocked(bench.client));
+        pinned_check(bench.client, now_ms);
+        bench_finish(&bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_lost_connection_is_an_error),
         cmocka_unit_test(what_is_wrong_with_it_the_cache_says),
         cmocka_unit_test(what_is_sent_behind_it_is_served_behind_it),
+        cmocka_unit_test(who_goes_meanwhile_gives_its_connection_back_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
