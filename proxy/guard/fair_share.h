@@ -22,6 +22,11 @@ struct fair_share {
 
 bool fair_share_allows(const struct fair_share *share);
 
+/* Of many places (1024 or more) the last sixteenth is for hosts that have fewer than so many:
+ * whether the last one taken is such a one, and this host has more. `parts`: of workers, of which
+ * each sees what its own have of that. */
+bool fair_share_is_kept(size_t most, size_t used, size_t host, size_t parts);
+
 /* Of a few places one at least. */
 size_t fair_share_part(size_t most, size_t divisor);
 

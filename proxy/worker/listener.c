@@ -22,9 +22,7 @@
 enum {
     BACKLOG = 1024, /* who may wait in the kernel's queue */
     ACCEPTS = 16,   /* of one socket in a turn; then those who are here already are served */
-    PAUSE_MS = 100,
-    MANY = 1024,   /* places are so many that some are kept for hosts that have few: */
-    KEPT_PART = 16 /* a part by this divisor */
+    PAUSE_MS = 100
 };
 
 struct listener {
@@ -88,15 +86,14 @@ static void pause_for(struct listener *listener, int error)
 
 /* ---- who comes ---- */
 
-/* Of many places the last ones are for hosts that have few: one that takes all it can get leaves
- * some to whoever else comes. */
+/* One host that takes all it can get leaves some to whoever else comes. */
 static bool has_many(const struct client *client)
 {
     const struct clients *clients = client->clients;
     const struct config *config = serving_config(clients->serving);
-    unsigned most = config->limits.clients, kept = most < MANY ? 0 : most / KEPT_PART;
-    return atomic_load_explicit(clients->total, memory_order_relaxed) > most - kept &&
-           client->host->clients > fair_share_part(kept, config->workers);
+    return fair_share_is_kept(config->limits.clients,
+                              atomic_load_explicit(clients->total, memory_order_relaxed),
+                              client->host->clients, config->workers);
 }
 
 /* A client keeps to one cache connection: its commands stay in order. */

@@ -2,6 +2,7 @@
 import contextlib
 import pathlib
 import random
+import resource
 import select
 import socket
 import tempfile
@@ -253,7 +254,18 @@ def test_the_number_of_clients_is_bounded(start_guard, items):
         wire.close()
 
 
-def test_a_host_that_takes_all_places_leaves_some_to_others(start_guard, items):
+@pytest.fixture
+def many_files():
+    """For this process and whatever it starts."""
+    wanted, before = 4000, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < wanted:
+        pytest.skip(f"{before[1]} open files are allowed, {wanted} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], wanted), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_host_that_takes_all_places_leaves_some_to_others(many_files, start_guard, items):
     """The last sixteenth is for hosts that have less than a sixteenth."""
     guard = start_guard(items(), max_clients=1600, workers=1)
     with contextlib.ExitStack() as stack:

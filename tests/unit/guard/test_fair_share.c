@@ -66,6 +66,25 @@ static void of_a_few_places_nobody_loses_any(void **state)
     assert_true(may_have(4, 4, 1));
 }
 
+static void the_last_of_many_places_are_for_hosts_that_have_fewer(void **state)
+{
+    (void)state;
+    assert_false(fair_share_is_kept(1600, 1500, 1500, 1));
+    assert_true(fair_share_is_kept(1600, 1501, 1501, 1));
+    assert_true(fair_share_is_kept(1600, 1600, 101, 1));
+    assert_false(fair_share_is_kept(1600, 1600, 100, 1));
+    assert_true(fair_share_is_kept(1600, 1600, 51, 2));
+    assert_false(fair_share_is_kept(1600, 1600, 50, 2));
+    assert_false(fair_share_is_kept(1600, 1600, 1, 1000));
+}
+
+static void of_fewer_places_none_is_kept(void **state)
+{
+    (void)state;
+    assert_false(fair_share_is_kept(1023, 1023, 1023, 1));
+    assert_true(fair_share_is_kept(1024, 1024, 1024, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +92,8 @@ int main(void)
         cmocka_unit_test(whoever_comes_next_has_three_quarters_of_what_is_left),
         cmocka_unit_test(hosts_that_come_together_have_the_same),
         cmocka_unit_test(a_host_that_has_few_may_have_the_last_ones),
-        cmocka_unit_test(of_a_few_places_nobody_loses_any)};
+        cmocka_unit_test(of_a_few_places_nobody_loses_any),
+        cmocka_unit_test(the_last_of_many_places_are_for_hosts_that_have_fewer),
+        cmocka_unit_test(of_fewer_places_none_is_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
