@@ -137,6 +137,7 @@ class TestWatch:
                 assert (before, after) == (values[read]("old"), values[read]("new"))
                 assert guard.redis().set(key, "old")
 
+    @pytest.mark.parametrize("there", [moved], indirect=True)
     def test_of_a_second_key(self, guard, there):
         with guard.wire() as wire:
             assert wire.ask("WATCH", KEY) == OK
@@ -152,6 +153,62 @@ class TestWatch:
             wire.send(b"".join(command(*words) for words in sent))
             assert wire.read_replies(6) == (OK + b"$-1\r\n" + OK + QUEUED + b"*1\r\n:1\r\n" +
                                             bulk("1"))
+
+
+class TestBehind:
+    """What is asked of a key that the giver may still have, where the state is with the taker: that
+    one would answer as if nobody had it."""
+
+    @pytest.fixture
+    def behind(self, guard, cluster):
+        """BESIDE has not gone yet, KEY is nowhere, and so to be asked for at the taker."""
+        slot, giver = slot_of(KEY), cluster.node_of(KEY)
+        to = next(node for node in cluster.primaries if node is not giver)
+        guard.redis().delete(KEY)
+        guard.redis().rpush(BESIDE, "there")
+        cluster.begin_move(slot, to)
+        yield
+        cluster.move_keys(slot, giver, to)
+        cluster.end_move(slot, giver, to)
+        guard.redis().delete(BESIDE)
+
+    @pytest.mark.parametrize("words", [("LRANGE", BESIDE, 0, -1), ("SET", BESIDE, "lost"),
+                                       ("LPOP", BESIDE), ("DEL", BESIDE)])
+    @pytest.mark.parametrize("begin", ["WATCH", "MULTI"])
+    def test_is_refused_in_a_transaction(self, guard, behind, begin, words):
+        with guard.wire() as wire:
+            if begin == "WATCH":
+                assert wire.ask("WATCH", KEY) == OK
+            assert wire.ask("MULTI") == OK
+            if begin == "MULTI":
+                assert wire.ask("SET", KEY, "v") == QUEUED
+            assert wire.ask(*words).startswith(b"-TRYAGAIN")
+            assert wire.ask("EXEC").startswith(b"-EXECABORT")
+            assert wire.ask("LRANGE", BESIDE, 0, -1) == b"*1\r\n" + bulk("there")
+
+    @pytest.mark.parametrize("words", [("WATCH", BESIDE), ("BLPOP", BESIDE, 0)])
+    def test_is_refused_under_watch(self, guard, behind, words):
+        with guard.wire() as wire:
+            assert wire.ask("WATCH", KEY) == OK
+            assert wire.ask(*words).startswith(b"-TRYAGAIN")
+            assert wire.ask("LRANGE", BESIDE, 0, -1) == b"*1\r\n" + bulk("there")
+            assert wire.ask("UNWATCH") == OK
+            assert wire.ask(*words) == (OK if words[0] == "WATCH" else
+                                        b"*2\r\n" + bulk(BESIDE) + bulk("there"))
+
+    def test_is_served_once_the_slot_has_arrived(self, guard, cluster):
+        slot, giver = slot_of(KEY), cluster.node_of(KEY)
+        to = next(node for node in cluster.primaries if node is not giver)
+        guard.redis().rpush(BESIDE, "there")
+        cluster.begin_move(slot, to)
+        with guard.wire() as wire:
+            assert wire.ask("WATCH", KEY) == OK
+            cluster.move_keys(slot, giver, to)
+            cluster.end_move(slot, giver, to)
+            assert wire.ask("LRANGE", BESIDE, 0, -1) == b"*1\r\n" + bulk("there"), "the map is told"
+            assert wire.ask("MULTI") == OK
+            assert wire.ask("LPOP", BESIDE) == QUEUED
+            assert wire.ask("EXEC") == b"*1\r\n" + bulk("there")
 
 
 class TestWaiting:

@@ -1,13 +1,22 @@
 #include "worker/client/footing.h"
 
+#include "base/keymap.h"
 #include "worker/client/pinned.h"
+#include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
-bool footing_is_for(const struct client *client, unsigned slot)
+bool footing_is_for(const struct client *client, struct span key)
 {
     const struct pinned_footing *footing = &client->pinned.footing;
     return client->pinned.own && pinned_is_held(&client->pinned) && footing->has_slot &&
-           footing->slot == slot;
+           footing->slot == pool_slot_of(key);
+}
+
+/* Two keys with one hash are a matter of who made them up, and of his own transaction. */
+bool footing_has(const struct client *client, struct span key)
+{
+    const struct pinned_footing *footing = &client->pinned.footing;
+    return !footing->asks || footing->key == keymap_hash(key);
 }
 
 void footing_precede(struct client *client)
@@ -39,10 +48,13 @@ static struct upstream *begin_again(struct client *client, struct upstream *upst
     return client->pinned.own;
 }
 
-void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client))
+void footing_begin(struct client *client, struct span key, void (*say)(struct client *client))
 {
-    client->pinned.footing = (struct pinned_footing){
-        .elsewhere = begin_again, .has_slot = true, .slot = slot, .say = say};
+    client->pinned.footing = (struct pinned_footing){.elsewhere = begin_again,
+                                                     .has_slot = true,
+                                                     .slot = pool_slot_of(key),
+                                                     .key = keymap_hash(key),
+                                                     .say = say};
     client_settle(client);
 }
 

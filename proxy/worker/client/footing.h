@@ -12,20 +12,25 @@
 #ifndef NESTGUARD_FOOTING_H
 #define NESTGUARD_FOOTING_H
 
+#include "base/span.h"
 #include <stdbool.h>
 
 struct client;
 
-/* The command at hand begins the state, with a key of this slot. `say` says over the client's own
+/* The command at hand begins the state, with this key. `say` says over the client's own
  * connection what stands before it there; NULL: nothing does. */
-void footing_begin(struct client *client, unsigned slot, void (*say)(struct client *client));
+void footing_begin(struct client *client, struct span key, void (*say)(struct client *client));
 
 /* It is answered, and another command is at hand: the state has begun, or has not. While its slot
  * is on its way each command is served alone, so that none overtakes another. */
 void footing_go_on(struct client *client);
 
-/* Whether the state began with a key of this slot. */
-bool footing_is_for(const struct client *client, unsigned slot);
+/* Whether the state began with a key of the same slot. */
+bool footing_is_for(const struct client *client, struct span key);
+
+/* Of such a key: whether the node that gives the slot away is known not to have it. Behind ASKING
+ * the other one would answer for it all the same, as for one that nobody has. */
+bool footing_has(const struct client *client, struct span key);
 
 /* Before what needs it on the own connection: the node gives away, or gets, the state's slot. */
 void footing_precede(struct client *client);

@@ -36,6 +36,20 @@ static int node_of(const struct client *client, const struct request *request,
     return pool_node_of(client_pool(client), key_of(request, way));
 }
 
+static bool own_leads_to(const struct client *client, int node)
+{
+    const struct redis_place *there = upstream_node(client->pinned.own);
+    const struct redis_place *wanted = pool_place(client_pool(client), node);
+    return there && wanted && redis_place_equal(there, wanted);
+}
+
+/* A key of the slot that its state is in, which the other one of the two nodes may still have. */
+static bool may_be_behind(const struct client *client, struct span key)
+{
+    return footing_is_for(client, key) && !footing_has(client, key) &&
+           !own_leads_to(client, pool_node_of(client_pool(client), key));
+}
+
 /* All that was asked is answered: nothing can be overtaken on its own connection, which is as good
  * as a new one. */
 static bool may_reuse_own(const struct client *client)
@@ -121,7 +135,7 @@ static bool begin_at_key(struct client *client, struct span key)
 {
     if (!begin_at(client, pool_node_of(client_pool(client), key)))
         return false;
-    footing_begin(client, pool_slot_of(key), stateful_say_late);
+    footing_begin(client, key, stateful_say_late);
     return true;
 }
 
@@ -167,6 +181,17 @@ static bool tells_mode(const struct client *client, const struct request *reques
            serving_config(client->serving)->cluster_commands != CLUSTER_COMMANDS_PASS;
 }
 
+/* What a transaction asks of another node than its own. */
+static bool refuse_elsewhere(struct client *client, struct span key)
+{
+    bool behind = may_be_behind(client, key);
+    bool elsewhere = !footing_is_for(client, key) &&
+                     !own_leads_to(client, pool_node_of(client_pool(client), key));
+    if (behind || elsewhere)
+        stateful_refuse_in_multi(client, behind ? REFUSED_ON_ITS_WAY : REFUSED_ELSEWHERE);
+    return behind || elsewhere;
+}
+
 /* What a node would do by itself, but for others, must not be taken for all. WAIT is about what was
  * written before it: there that is the node's. */
 static bool queue_in_multi(struct client *client, const struct request *request,
@@ -184,14 +209,7 @@ static bool queue_in_multi(struct client *client, const struct request *request,
         stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
     }
-    if (is_own || footing_is_for(client, pool_slot_of(key_of(request, way))))
-        return false;
-    client_go_to(client, node_of(client, request, way));
-    bool elsewhere = client->upstream != client->pinned.own;
-    client->upstream = client->pinned.own;
-    if (elsewhere)
-        stateful_refuse_in_multi(client, REFUSED_ELSEWHERE);
-    return elsewhere;
+    return !is_own && refuse_elsewhere(client, key_of(request, way));
 }
 
 /* ---- others ---- */
@@ -207,19 +225,12 @@ static bool stands_alone(const struct request *request)
     return request->command->effect == EFFECT_BLOCK || command_is_unnamed(request->command);
 }
 
-static bool own_leads_to(const struct client *client, int node)
-{
-    const struct redis_place *there = upstream_node(client->pinned.own);
-    const struct redis_place *wanted = pool_place(client_pool(client), node);
-    return there && wanted && redis_place_equal(there, wanted);
-}
-
 /* Where the client's state is, if that began with the same slot; else where it can begin. What
  * stands alone lets nothing be served behind it, so that nothing is under way on its connection,
  * which without any state is given up for one to this node. */
-static bool is_there(struct client *client, unsigned slot, int node)
+static bool is_there(struct client *client, struct span key, int node)
 {
-    if (footing_is_for(client, slot)) {
+    if (footing_is_for(client, key)) {
         client->upstream = client->pinned.own;
         footing_precede(client);
         return true;
@@ -233,7 +244,7 @@ static bool is_there(struct client *client, unsigned slot, int node)
     if (client->pinned.own && client->upstream != client->pinned.own)
         return false;
     if (!pinned_is_held(&client->pinned))
-        footing_begin(client, slot, NULL);
+        footing_begin(client, key, NULL);
     return true;
 }
 
@@ -241,7 +252,11 @@ static bool is_there(struct client *client, unsigned slot, int node)
 static bool go_to_state(struct client *client, const struct request *request,
                         const struct command_way *way, int node)
 {
-    if (is_there(client, pool_slot_of(key_of(request, way)), node)) {
+    if (may_be_behind(client, key_of(request, way))) {
+        resp_write_error(client_reply(client), "%s", refusals_on_its_way);
+        return false;
+    }
+    if (is_there(client, key_of(request, way), node)) {
         if (stands_alone(request))
             client_settle(client);
         return true;

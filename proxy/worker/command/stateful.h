@@ -27,13 +27,14 @@ void stateful_say_late(struct client *client);
 
 /* A command that the transaction must not have, and why; so it is given up. */
 enum multi_refusal {
-    REFUSED_STATE,     /* it would change the connection */
-    REFUSED_NO_ROOM,   /* for a hint of the key that it writes */
-    REFUSED_FILTER,    /* a keyspace's: the cache would look for it among its own, and perhaps say
-                          that nothing is in it */
-    REFUSED_ELSEWHERE, /* its key is on another node */
-    REFUSED_ONE_NODE,  /* all nodes would have to be asked */
-    REFUSED_UNTOLD     /* the cache does not say which node is meant */
+    REFUSED_STATE,      /* it would change the connection */
+    REFUSED_NO_ROOM,    /* for a hint of the key that it writes */
+    REFUSED_FILTER,     /* a keyspace's: the cache would look for it among its own, and perhaps say
+                           that nothing is in it */
+    REFUSED_ELSEWHERE,  /* its key is on another node */
+    REFUSED_ON_ITS_WAY, /* or may be */
+    REFUSED_ONE_NODE,   /* all nodes would have to be asked */
+    REFUSED_UNTOLD      /* the cache does not say which node is meant */
 };
 void stateful_refuse_in_multi(struct client *client, enum multi_refusal why);
 
