@@ -18,6 +18,8 @@
 #include "guard/guard.h"
 #include "redis/topology/redis_cluster.h"
 
+#include <stdio.h>
+
 const char upstream_doubted_text[] = "NESTGUARD cache started anew: what it may have forgotten to "
                                      "delete is being deleted, try again";
 
@@ -82,11 +84,39 @@ static void judge(struct upstream *upstream)
         !upstream->options.replica && !vouched_believes(vouched, upstream->run_id, clock_ms());
 }
 
+/* One that may write, and tells of a row. */
+static bool has_telling_write(const struct upstream *upstream)
+{
+    const struct in_flight_queue *queue = &upstream->in_flight;
+    for (size_t i = 0; i < queue->count; i++) {
+        const struct in_flight *request = &queue->ring[(queue->first + i) & (queue->size - 1)];
+        if (request->slot && request->slot->kind->may_write &&
+            upstream_looks_up_rows(request->slot, request->index))
+            return true;
+    }
+    return false;
+}
+
+/* What waited gets that word, as for a busy cache. */
+static void lose_doubted(struct upstream *upstream)
+{
+    snprintf(upstream->trouble, sizeof upstream->trouble, "%s", upstream_doubted_text);
+    upstream_lose(upstream, upstream->trouble);
+}
+
+/* A write that waited for the connection must not be done unheard, and cannot be told from the
+ * bytes around it: nothing of what waited is sent. */
 void upstream_judge_server(struct upstream *upstream)
 {
     judge(upstream);
-    if (upstream->is_doubted)
+    if (!upstream->is_doubted)
+        return;
+    if (!has_telling_write(upstream))
         withdraw_lookups(upstream);
+    else if (upstream_is_own(upstream))
+        lose_doubted(upstream);
+    else
+        upstream_fail_waiting(upstream);
 }
 
 /* There may be thousands of connections, and mostly nothing has changed. */

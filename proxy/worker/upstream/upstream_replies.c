@@ -72,6 +72,8 @@ static void come_up(struct upstream *upstream)
     upstream->role_asked = clock_ms();
     backoff_reset(&upstream->backoff);
     upstream_judge_server(upstream);
+    if (upstream->state != UP)
+        return;
     upstream_mark_dirty(upstream);
     follow_intake(upstream, true);
     const struct upstream_options *options = &upstream->options;

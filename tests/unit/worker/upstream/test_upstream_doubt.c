@@ -98,6 +98,31 @@ static void lookups_that_waited_for_such_a_server_fail(void **state)
     trust_all(vouched);
 }
 
+static const struct reply_slot_kind writes_row = {
+    .on_cache = take_reply, .on_cache_failure = take_failure, .reads_row = true, .may_write = true};
+
+/* Who is told that it failed tries again. */
+static void a_write_that_waited_for_such_a_server_is_not_sent(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    look_up(upstream, 1);
+    ask_as(upstream, 2, &writes_row);
+    ask(upstream, 3);
+    accept_it();
+    must_arrive(SELECT LIMITS);
+    say(cache, DOUBTFUL);
+    must_come("1" DOUBTED "2" DOUBTED "3" DOUBTED);
+    ask(upstream, 4);
+    ask_as(upstream, 5, &writes_row);
+    must_come("5" DOUBTED);
+    must_arrive("4\r\n");
+    say(cache, ":40\r\n");
+    must_come("4::40|");
+    trust_all(vouched);
+}
+
 static const struct reply_slot_kind of_each = {.on_cache = take_reply,
                                                .on_cache_failure = take_failure,
                                                .on_loaded = take_row,
@@ -311,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UPSTREAM_TEST(a_server_that_nobody_vouches_for_is_not_asked_for_rows),
         UPSTREAM_TEST(lookups_that_waited_for_such_a_server_fail),
+        UPSTREAM_TEST(a_write_that_waited_for_such_a_server_is_not_sent),
         UPSTREAM_TEST(a_key_of_no_row_is_asked_for_beside_one_of_a_row),
         UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
         UPSTREAM_TEST(what_was_gathered_before_and_is_not_written_fails),
