@@ -173,9 +173,10 @@ void upstream_lose(struct upstream *upstream, const char *why)
     if (!finished && (!upstream_is_own(upstream) || upstream->state != UP))
         upstream_log(upstream, why);
     bool congested = upstream_is_congested(upstream);
-    if (!finished)
+    /* One client's own may have ended for what that client did, and says nothing of the server. */
+    if (!finished && !(upstream_is_own(upstream) && upstream->state == UP))
         redis_dial_distrust(&upstream->dial);
-    if (upstream->route->cluster)
+    if (!finished && upstream->route->cluster)
         redis_cluster_refresh(upstream->route->cluster);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
