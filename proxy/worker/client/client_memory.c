@@ -13,6 +13,7 @@
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
 #include "worker/client/listening.h"
+#include "worker/client/pinned_room.h"
 #include "worker/upstream/upstream.h"
 
 #include <malloc.h>
@@ -26,9 +27,18 @@ static size_t in_slots(const struct replies *replies)
            replies->commands * sizeof(struct reply_slot);
 }
 
+/* Those of its own for its commands; the others are listening.h's. */
 static size_t in_own(const struct client *client)
 {
-    return client->pinned.own ? upstream_memory(client->pinned.own) : 0;
+    const struct pinned *pinned = &client->pinned;
+    size_t bytes =
+        pinned->own && !pinned_track_of(pinned, pinned->own) ? upstream_memory(pinned->own) : 0;
+    for (unsigned i = 0; i < pinned->tracking.count; i++)
+        bytes += upstream_memory(pinned->tracking.at[i].upstream);
+    for (unsigned i = 0; i < pinned->wait_count; i++)
+        if (pinned->waits[i].upstream && pinned->waits[i].upstream != pinned->own)
+            bytes += upstream_memory(pinned->waits[i].upstream);
+    return bytes;
 }
 
 size_t client_memory_of(const struct client *client)

@@ -442,5 +442,10 @@ void listening_forget(struct client *client)
 size_t listening_bytes(const struct client *client)
 {
     const struct listening *listening = client->pinned.listening;
-    return listening ? listening->bytes + listening->reply.size : 0;
+    if (!listening)
+        return 0;
+    size_t bytes = listening->bytes + listening->reply.size;
+    for (const struct post *post = listening->posts; post; post = post->next)
+        bytes += upstream_memory(post->upstream);
+    return bytes;
 }

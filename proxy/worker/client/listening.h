@@ -32,7 +32,7 @@ void listening_end(struct client *client, enum pubsub_family family, const struc
 /* RESET, or the client goes: no more is heard. */
 void listening_forget(struct client *client);
 
-/* What the names take, in bytes. */
+/* What the names take, and what these connections hold, in bytes. */
 size_t listening_bytes(const struct client *client);
 
 /* Slots, or nodes, may be elsewhere than they were. */
