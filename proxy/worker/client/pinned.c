@@ -12,17 +12,14 @@
 #include "worker/client/pinned.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "resp/pubsub.h"
 #include "worker/client/listening.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
+#include "worker/client/waits.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 enum {
     KEEP_MS = 1000,           /* a client that needed a connection may soon do so again */
@@ -138,108 +135,6 @@ static void end_unused(struct client *client, uint64_t now)
     pinned_end(client);
 }
 
-/* ---- to all primaries ---- */
-
-static bool takes_nothing(struct client *client, struct upstream *upstream, struct span frame)
-{
-    (void)client;
-    (void)upstream;
-    (void)frame;
-    return false;
-}
-
-static void lost_wait(struct client *client, struct upstream *upstream)
-{
-    (void)client;
-    (void)upstream;
-}
-
-static const struct upstream_owner waiter = {.takes = takes_nothing, .lost = lost_wait};
-
-/* One server is asked as whoever the client has logged in as there. */
-static int wait_in_own(struct client *client)
-{
-    struct pinned *pinned = &client->pinned;
-    if (pinned_begin(client) < 0)
-        return -EBUSY;
-    pinned->waits = xcalloc(1, sizeof *pinned->waits);
-    pinned->waits[0].upstream = pinned->own;
-    pinned->wait_count = pinned->waiting = 1;
-    return 1;
-}
-
-int pinned_open_waits(struct client *client)
-{
-    struct pinned *pinned = &client->pinned;
-    struct pool *pool = client_pool(client);
-    unsigned count = 0;
-    if (!pool_is_cluster(pool))
-        return wait_in_own(client);
-    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
-        count++;
-    if (!count)
-        return 0;
-    if (!pinned_make_room(client, count))
-        return pinned_refuse_busy(client);
-    pinned->waits = xcalloc(count, sizeof *pinned->waits);
-    struct upstream_options options = {.owner = &waiter, .client = client};
-    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;)
-        pinned->waits[pinned->wait_count++].upstream = pool_own(pool, node, &options);
-    pinned->waiting = count;
-    pinned_count(client, count);
-    if (client->replies.first)
-        pinned->wait_fence = reply_slot_open(&client->replies, &fence_kind);
-    for (unsigned i = 0; i < count && pinned->wait_fence; i++)
-        upstream_hold(pinned->waits[i].upstream, true);
-    return (int)count;
-}
-
-static void each_wait(struct pinned *pinned, void (*act)(struct upstream *upstream))
-{
-    for (unsigned i = 0; i < pinned->wait_count; i++)
-        if (pinned->waits[i].upstream)
-            act(pinned->waits[i].upstream);
-}
-
-static void give_up(struct upstream *upstream)
-{
-    upstream_give_up(upstream, "not needed any more");
-}
-
-void pinned_close_wait(struct client *client, unsigned number, bool all)
-{
-    struct pinned *pinned = &client->pinned;
-    struct upstream *upstream = pinned->waits[number].upstream;
-    pinned->waits[number].upstream = NULL;
-    if (upstream != pinned->own) {
-        upstream_close(upstream);
-        pinned_discount(client, 1);
-    }
-    if (all)
-        each_wait(pinned, give_up);
-    if (--pinned->waiting)
-        return;
-    free(pinned->waits);
-    pinned->waits = NULL;
-    pinned->wait_count = 0;
-}
-
-static void close_waits(struct client *client)
-{
-    struct pinned *pinned = &client->pinned;
-    for (unsigned i = 0; i < pinned->wait_count; i++)
-        if (pinned->waits[i].upstream)
-            pinned_close_wait(client, i, false);
-    if (pinned->wait_fence)
-        reply_slot_answered(pinned->wait_fence);
-    pinned->wait_fence = NULL;
-}
-
-static void let_go(struct upstream *upstream)
-{
-    upstream_hold(upstream, false);
-}
-
 void pinned_reset(struct client *client)
 {
     introduction_end(&client->self, false);
@@ -261,25 +156,12 @@ void pinned_reset(struct client *client)
         client->upstream = client_shared(client, false);
 }
 
-/* At its queue's head the fence has nothing before it: what went over the shared connection is
- * answered. */
-static bool is_reached(struct client *client, struct reply_slot **fence)
-{
-    struct reply_slot *slot = *fence;
-    if (!slot || client->replies.first != slot)
-        return false;
-    *fence = NULL;
-    reply_slot_answered(slot);
-    return true;
-}
-
 void pinned_flush(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    if (is_reached(client, &pinned->fence))
+    if (pinned_reach(client, &pinned->fence))
         upstream_hold(pinned->own, false);
-    if (is_reached(client, &pinned->wait_fence))
-        each_wait(pinned, let_go);
+    waits_flush(client);
 }
 
 /* By what can leave alone. What is held stands behind the head, whose reply may be due on one of
@@ -300,7 +182,7 @@ void pinned_check(struct client *client, uint64_t now)
     struct pinned *pinned = &client->pinned;
     if (is_to_be_isolated(client))
         isolate(client);
-    each_wait(pinned, upstream_check_progress);
+    waits_check(client);
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(pinned->own);
@@ -310,22 +192,14 @@ void pinned_check(struct client *client, uint64_t now)
         pinned->used = now;
 }
 
-/* Than where the cache is now. */
-static bool leads_elsewhere(const struct client *client, const struct upstream *upstream)
-{
-    return upstream_route(upstream) != client->serving->route;
-}
-
 void pinned_follow(struct client *client, bool late)
 {
     struct upstream *own = client->pinned.own;
-    struct pinned *pinned = &client->pinned;
-    for (unsigned i = 0; i < pinned->wait_count && late; i++)
-        if (pinned->waits[i].upstream && leads_elsewhere(client, pinned->waits[i].upstream))
-            give_up(pinned->waits[i].upstream);
+    if (late)
+        waits_leave(client);
     tracking_move(client, late);
     listening_move(client, late);
-    if (!own || !leads_elsewhere(client, own) || client->state >= CLIENT_CLOSING)
+    if (!own || upstream_route(own) == client->serving->route || client->state >= CLIENT_CLOSING)
         return;
     if (pinned_is_idle(client))
         pinned_end(client);
@@ -339,7 +213,7 @@ void pinned_finish(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     pinned_answer_fence(pinned);
-    close_waits(client);
+    waits_finish(client);
     buffer_finish(&pinned->late);
     queued_forget(client);
     buffer_finish(&pinned->asked.text);
@@ -353,17 +227,6 @@ bool pinned_is_blocked(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
     return pinned->waiting || (pinned->own && upstream_is_waiting(pinned->own));
-}
-
-bool pinned_counts(const struct client *client)
-{
-    const struct pinned *pinned = &client->pinned;
-    return pinned->waiting && pinned->wait_is_counted && !pinned->fence && !pinned->wait_fence;
-}
-
-void pinned_end_count(struct client *client, bool with_error)
-{
-    client->pinned.wait_end = with_error ? WAIT_UNBLOCKED : WAIT_TIMED_OUT;
 }
 
 bool pinned_waits(const struct client *client)

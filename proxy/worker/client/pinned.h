@@ -23,12 +23,6 @@ void pinned_begin_at(struct client *client, int node);
  * the strangers' share (pinned_room.h), until it is that user, or has it for something else. */
 int pinned_begin_login(struct client *client);
 
-/* Opens pinned.waits, to each primary, on which nothing is sent before all is answered that was
- * asked for so far. How many there are, or -EBUSY as above. The second: one is not needed any more;
- * `all`: the others are given up, too. */
-int pinned_open_waits(struct client *client);
-void pinned_close_wait(struct client *client, unsigned number, bool all);
-
 /* As a new client, but for the name: RESET. */
 void pinned_reset(struct client *client);
 
@@ -54,10 +48,6 @@ void pinned_finish(struct client *client);
 bool pinned_waits(const struct client *client);
 /* Of that: a command of its own waits, and may do so for ever. */
 bool pinned_is_blocked(const struct client *client);
-/* Of that: it is a WAIT whose replicas are counted here, and all before it is answered. The second
- * has it end as soon as they are counted next: with their number, or with an error. */
-bool pinned_counts(const struct client *client);
-void pinned_end_count(struct client *client, bool with_error);
 
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);

@@ -2,7 +2,7 @@
 #include "worker/client/pinned_room.h"
 
 #include "guard/fair_share.h"
-#include "worker/client/pinned.h"
+#include "worker/client/waits.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
@@ -37,12 +37,24 @@ void pinned_answer_fence(struct pinned *pinned)
     pinned->fence = NULL;
 }
 
+/* At its queue's head the fence has nothing before it: what went over the shared connection is
+ * answered. */
+bool pinned_reach(struct client *client, struct reply_slot **fence)
+{
+    struct reply_slot *slot = *fence;
+    if (!slot || client->replies.first != slot)
+        return false;
+    *fence = NULL;
+    reply_slot_answered(slot);
+    return true;
+}
+
 void pinned_give_back(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     pinned_end_login(client);
     if (pinned->waits && pinned->waits[0].upstream == pinned->own) /* of one who goes meanwhile */
-        pinned_close_wait(client, 0, false);
+        waits_close(client, 0, false);
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         pinned_discount(client, 1);

@@ -37,6 +37,9 @@ void pinned_give_back(struct client *client);
 /* Nobody waits for what is before the first command for the own connection any more. */
 void pinned_answer_fence(struct pinned *pinned);
 
+/* Whether all before the fence is answered, which is then not needed any more: it is forgotten. */
+bool pinned_reach(struct client *client, struct reply_slot **fence);
+
 /* Which of those that it tracks by (tracking.h) this is; NULL: none. */
 struct pinned_track *pinned_track_of(const struct pinned *pinned, const struct upstream *upstream);
 

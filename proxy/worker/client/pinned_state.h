@@ -94,7 +94,7 @@ struct pinned_footing {
     bool has_slot;
     bool asks; /* its slot is on its way to the node that it began at */
     unsigned slot;
-    uint64_t key; /* keymap_hash() of the first */
+    uint64_t key;                       /* keymap_hash() of the first */
     void (*say)(struct client *client); /* what stands before the beginning; NULL: nothing */
 };
 

@@ -1,7 +1,7 @@
 /* Each over a connection that is only for this: those that others share may wait for the script. */
 #include "worker/command/script_end.h"
 
-#include "worker/client/pinned.h"
+#include "worker/client/waits.h"
 #include "worker/command/wait.h"
 #include "worker/upstream/upstream.h"
 
@@ -10,7 +10,7 @@ static void end(struct reply_slot *slot, unsigned number)
 {
     struct client *client = client_of(slot->replies);
     if (client->pinned.waits && client->pinned.waits[number].upstream)
-        pinned_close_wait(client, number, false);
+        waits_close(client, number, false);
 }
 
 static void on_reply(struct reply_slot *slot, unsigned number, struct span reply)

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "redis/topology/redis_standing.h"
 #include "resp/resp_number.h"
-#include "worker/client/pinned.h"
+#include "worker/client/waits.h"
 #include "worker/command/whole.h"
 #include "worker/upstream/standing_text.h"
 #include "worker/upstream/upstream.h"
@@ -36,7 +36,7 @@ static void end(struct reply_slot *slot, unsigned number, struct span reply)
 {
     reply_slot_append(slot, reply_slot_output(slot), reply);
     /* with an error nothing is left to wait for */
-    pinned_close_wait(client_of(slot->replies), number, reply.at[0] == '-');
+    waits_close(client_of(slot->replies), number, reply.at[0] == '-');
 }
 
 static void ask(struct reply_slot *slot, unsigned number, const char *replicas, uint64_t ms)
@@ -134,7 +134,7 @@ static void on_failure(struct reply_slot *slot, unsigned index, const char *why)
     if (is_over(slot, number))
         return;
     request_take_failure(slot, index, why);
-    pinned_close_wait(client_of(slot->replies), number, true);
+    waits_close(client_of(slot->replies), number, true);
 }
 
 static const struct reply_slot_kind wait_kind = {.on_cache = on_reply,
@@ -201,7 +201,7 @@ static void ask_first(struct client *client, const struct request *request, stru
 void wait_ask_all(struct client *client, const struct request *request, enum command_join join,
                   const struct reply_slot_kind *kind, wait_ask *ask_one)
 {
-    int opened = pinned_open_waits(client);
+    int opened = waits_open(client);
     if (opened == 0)
         whole_to_all(client, request, join); /* it fails, at once */
     if (opened <= 0)

@@ -8,6 +8,7 @@
 #include "cache/vouched.h"
 #include "redis/topology/redis_place.h"
 #include "worker/client/pinned.h"
+#include "worker/client/waits.h"
 #include "worker/command/clients/client_words.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -259,9 +260,9 @@ static void seek_again(struct client *asker, const struct inquiry *inquiry)
 static void unblock(struct inquiry *inquiry, const struct clients *clients)
 {
     struct client *client = roster_find(clients, inquiry->sought);
-    inquiry->is_unblocked |= client && pinned_counts(client);
-    if (client && pinned_counts(client))
-        pinned_end_count(client, inquiry->with_error);
+    inquiry->is_unblocked |= client && waits_count(client);
+    if (client && waits_count(client))
+        waits_end_count(client, inquiry->with_error);
 }
 
 /* ---- on each worker ---- */
@@ -302,7 +303,7 @@ static void find(struct inquiry *inquiry, const struct clients *clients)
 {
     const struct client *client = roster_find(clients, inquiry->sought);
     uint64_t cache_id = client ? roster_cache_id(client) : 0;
-    inquiry->counts |= inquiry->unblocks && client && pinned_counts(client);
+    inquiry->counts |= inquiry->unblocks && client && waits_count(client);
     if (!cache_id || inquiry->counts)
         return;
     const struct redis_place *node = upstream_node(client->pinned.own);
