@@ -193,16 +193,25 @@ static bool has_others(const struct client *client)
            client->host->clients;
 }
 
+/* So are slow readers in a cluster: what they ask goes to many nodes, and a connection of their own
+ * (pinned_check()) leads to one. */
+static bool belongs_apart(const struct client *client)
+{
+    return host_takes_much(client->host) ||
+           (client->replies.slow && pool_is_cluster(client->serving->pool));
+}
+
 void client_follow_host(struct client *client)
 {
     /* What it has settled for may go to the cache later on, in pieces or when the keeper agrees. */
     if (client->state >= CLIENT_CLOSING || (client->settling && client->replies.first))
         return;
-    bool much = host_takes_much(client->host) && has_others(client) &&
+    bool much = belongs_apart(client) && has_others(client) &&
                 pool_takes_much(client->serving->pool, client->replies.resp3, client->takes_much);
     if (much == client->takes_much)
         return;
     client->takes_much = much;
+    client->pinned.used = clock_ms(); /* for so long it stays, if it is for that it is slow */
     client_reroute(client);
 }
 

@@ -122,7 +122,8 @@ struct client {
     struct inquiry *inquiry; /* command/inquiry.h: while the cache is asked for it; else NULL */
     enum client_state state;
     bool authenticated;
-    bool takes_much;  /* so does its host: it shares a connection with those of whom that holds */
+    bool takes_much;  /* so does its host, or in a cluster it is a slow reader: it shares a
+                         connection to each node with those of whom that holds */
     bool no_evict;    /* CLIENT NO-EVICT ON */
     bool reply_off;   /* CLIENT REPLY OFF */
     bool reading;     /* from the socket */
@@ -199,7 +200,7 @@ static inline uint64_t client_lane(const struct client *client)
     return client->takes_much ? POOL_TAKES_MUCH : client->id;
 }
 
-/* Once in a while, and when it has come: leads it where its host belongs, by what that takes. */
+/* Once in a while, and when it has come: leads it where it belongs, by what its host takes. */
 void client_follow_host(struct client *client);
 
 /* Switches the protocol. No command of the client is under way: what its earlier commands did on

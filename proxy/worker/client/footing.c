@@ -1,6 +1,7 @@
 #include "worker/client/footing.h"
 
 #include "base/keymap.h"
+#include "redis/topology/redis_place.h"
 #include "worker/client/pinned.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -12,11 +13,19 @@ bool footing_is_for(const struct client *client, struct span key)
            footing->slot == pool_slot_of(key);
 }
 
+bool footing_leads_to(const struct client *client, int node)
+{
+    const struct redis_place *there = upstream_node(client->pinned.own);
+    const struct redis_place *wanted = pool_place(client_pool(client), node);
+    return there && wanted && redis_place_equal(there, wanted);
+}
+
 /* Two keys with one hash are a matter of who made them up, and of his own transaction. */
-bool footing_has(const struct client *client, struct span key)
+bool footing_may_lack(const struct client *client, struct span key)
 {
     const struct pinned_footing *footing = &client->pinned.footing;
-    return !footing->asks || footing->key == keymap_hash(key);
+    return footing_is_for(client, key) && footing->asks && footing->key != keymap_hash(key) &&
+           !footing_leads_to(client, pool_node_of(client_pool(client), key));
 }
 
 void footing_precede(struct client *client)

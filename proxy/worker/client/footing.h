@@ -28,9 +28,12 @@ void footing_go_on(struct client *client);
 /* Whether the state began with a key of the same slot. */
 bool footing_is_for(const struct client *client, struct span key);
 
-/* Of such a key: whether the node that gives the slot away is known not to have it. Behind ASKING
- * the other one would answer for it all the same, as for one that nobody has. */
-bool footing_has(const struct client *client, struct span key);
+/* Of such a key: whether the node that gives the slot away may still have it. Behind ASKING the
+ * state's would answer for it all the same, as for one that nobody has. */
+bool footing_may_lack(const struct client *client, struct span key);
+
+/* Whether the client's own connection, which it has, leads to that node. */
+bool footing_leads_to(const struct client *client, int node);
 
 /* Before what needs it on the own connection: the node gives away, or gets, the state's slot. */
 void footing_precede(struct client *client);

@@ -103,15 +103,16 @@ int pinned_begin_login(struct client *client)
     return status;
 }
 
-/* In a cluster MULTI may be held back, and an own connection would be taken for one that has it. Of
- * what is settled before the next command more may be sent (piecemeal.h): over the own connection
- * it would wait for the fence, and the fence for its reply. */
+/* In a cluster it is among those who take much (client_follow_host()). One that comes from there
+ * may have a MULTI held back, and an own connection would be taken for one that has it. Of what is
+ * settled before the next command more may be sent (piecemeal.h): over the own connection it would
+ * wait for the fence, and the fence for its reply. */
 static bool is_to_be_isolated(const struct client *client)
 {
     const struct pinned *pinned = &client->pinned;
     bool has_pieces = client->settling && client->replies.first;
-    return client->replies.slow && !pinned->own && !(pinned->states & PINNED_MULTI) &&
-           !has_pieces && client->state == CLIENT_OPEN;
+    return client->replies.slow && !pinned->own && !pool_is_cluster(client_pool(client)) &&
+           !(pinned->states & PINNED_MULTI) && !has_pieces && client->state == CLIENT_OPEN;
 }
 
 /* Whoever reads so slowly that others who share a connection would feel it, shares none. */
@@ -133,6 +134,15 @@ static void end_unused(struct client *client, uint64_t now)
         return;
     client->replies.slow = false;
     pinned_end(client);
+}
+
+/* The same of one without a connection of its own, from when it was led to those who take much. */
+static void forgive(struct client *client, uint64_t now)
+{
+    struct pinned *pinned = &client->pinned;
+    if (!client->takes_much || client->replies.first || replies_waiting(&client->replies))
+        pinned->used = now;
+    client->replies.slow = now - pinned->used <= KEEP_MS;
 }
 
 void pinned_reset(struct client *client)
@@ -182,6 +192,8 @@ void pinned_check(struct client *client, uint64_t now)
     struct pinned *pinned = &client->pinned;
     if (is_to_be_isolated(client))
         isolate(client);
+    else if (client->replies.slow && !pinned->own)
+        forgive(client, now);
     waits_check(client);
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;

@@ -9,7 +9,6 @@
  */
 #include "worker/command/nodes.h"
 
-#include "redis/topology/redis_place.h"
 #include "worker/client/footing.h"
 #include "worker/client/listening.h"
 #include "worker/client/pinned.h"
@@ -20,6 +19,7 @@
 #include "worker/command/script_end.h"
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
+#include "worker/command/upload.h"
 #include "worker/command/wait.h"
 #include "worker/command/whole.h"
 #include "worker/upstream/pool.h"
@@ -34,20 +34,6 @@ static int node_of(const struct client *client, const struct request *request,
                    const struct command_way *way)
 {
     return pool_node_of(client_pool(client), key_of(request, way));
-}
-
-static bool own_leads_to(const struct client *client, int node)
-{
-    const struct redis_place *there = upstream_node(client->pinned.own);
-    const struct redis_place *wanted = pool_place(client_pool(client), node);
-    return there && wanted && redis_place_equal(there, wanted);
-}
-
-/* A key of the slot that its state is in, which the other one of the two nodes may still have. */
-static bool may_be_behind(const struct client *client, struct span key)
-{
-    return footing_is_for(client, key) && !footing_has(client, key) &&
-           !own_leads_to(client, pool_node_of(client_pool(client), key));
 }
 
 /* All that was asked is answered: nothing can be overtaken on its own connection, which is as good
@@ -184,9 +170,9 @@ static bool tells_mode(const struct client *client, const struct request *reques
 /* What a transaction asks of another node than its own. */
 static bool refuse_elsewhere(struct client *client, struct span key)
 {
-    bool behind = may_be_behind(client, key);
+    bool behind = footing_may_lack(client, key);
     bool elsewhere = !footing_is_for(client, key) &&
-                     !own_leads_to(client, pool_node_of(client_pool(client), key));
+                     !footing_leads_to(client, pool_node_of(client_pool(client), key));
     if (behind || elsewhere)
         stateful_refuse_in_multi(client, behind ? REFUSED_ON_ITS_WAY : REFUSED_ELSEWHERE);
     return behind || elsewhere;
@@ -235,7 +221,7 @@ static bool is_there(struct client *client, struct span key, int node)
         footing_precede(client);
         return true;
     }
-    if (may_reuse_own(client) && own_leads_to(client, node)) {
+    if (may_reuse_own(client) && footing_leads_to(client, node)) {
         client->upstream = client->pinned.own;
     } else {
         leave_unneeded(client);
@@ -252,7 +238,7 @@ static bool is_there(struct client *client, struct span key, int node)
 static bool go_to_state(struct client *client, const struct request *request,
                         const struct command_way *way, int node)
 {
-    if (may_be_behind(client, key_of(request, way))) {
+    if (footing_may_lack(client, key_of(request, way))) {
         resp_write_error(client_reply(client), "%s", refusals_on_its_way);
         return false;
     }
@@ -271,6 +257,19 @@ static bool go_to_state(struct client *client, const struct request *request,
     return false;
 }
 
+/* A large command is for its own client to wait for, as with one server, and what is held of it
+ * counts as that one's: over a connection of its own, if there may be one. */
+static void go_shared(struct client *client, const struct request *request,
+                      const struct command_way *way, int node)
+{
+    bool may_be_apart = request->raw.length > UPLOAD_BYTES && !tracking_is_on(client) &&
+                        !client_needs_own(client) && pinned_make_room(client, 1);
+    if (may_be_apart && is_there(client, key_of(request, way), node))
+        pinned_begin(client);
+    else
+        client_go_to(client, node);
+}
+
 static bool go_to_key(struct client *client, const struct request *request,
                       const struct command_way *way)
 {
@@ -282,7 +281,7 @@ static bool go_to_key(struct client *client, const struct request *request,
     if (is_untold(client, node))
         return true;
     if (!needs_own(request))
-        client_go_to(client, node);
+        go_shared(client, request, way, node);
     else if (!go_to_state(client, request, way, node))
         return true;
     tracking_precede(client);

@@ -19,12 +19,12 @@ static void forget_before(struct kept *kept, uint64_t oldest)
     buffer_trim(&kept->bytes, KEEP_BYTES);
 }
 
-void kept_copy(struct kept *kept, uint64_t oldest, uint64_t place, struct span out)
+bool kept_copy(struct kept *kept, uint64_t oldest, uint64_t place, struct span out)
 {
     forget_before(kept, oldest);
     assert(end_of(kept) >= place && end_of(kept) - place <= out.length);
     size_t copied = (size_t)(end_of(kept) - place);
-    buffer_append(&kept->bytes, out.at + copied, out.length - copied);
+    return buffer_try_append(&kept->bytes, out.at + copied, out.length - copied);
 }
 
 struct span kept_bytes(const struct kept *kept, uint64_t begin, uint64_t end)

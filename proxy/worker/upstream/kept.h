@@ -9,6 +9,7 @@
 #define NESTGUARD_KEPT_H
 
 #include "base/buffer.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Zeroed: nothing is kept. */
@@ -18,8 +19,8 @@ struct kept {
 };
 
 /* `out` begins at this place, and what of it was not copied before is. What was sent before the
- * oldest command without an answer goes. */
-void kept_copy(struct kept *kept, uint64_t oldest, uint64_t place, struct span out);
+ * oldest command without an answer goes. False: there is no memory. */
+bool kept_copy(struct kept *kept, uint64_t oldest, uint64_t place, struct span out);
 
 /* Of what was copied, the command that begins there, and ends where the next one begins;
  * UINT64_MAX: there is no next one. Good until the next copy. */

@@ -100,6 +100,7 @@ struct upstream {
     uint64_t stalled; /* clock_ms() since when it is */
     struct stall_budget stalls;
     uint64_t heard; /* the loop's time of the last bytes, or when it was held no more */
+    size_t queued;  /* bytes that the kernel had not taken when that was last looked at */
     uint64_t turn;  /* of the worker, that they were read in */
     /* clock_ns(): so long, and in which turn, it goes on with a large reply */
     uint64_t passing_until, passing_turn;

@@ -40,6 +40,10 @@ static struct upstream *destination(struct upstream *upstream, int node, bool *a
 static void send_on(struct upstream *upstream, const struct in_flight *request, struct upstream *to,
                     struct span bytes, bool asks)
 {
+    if (!upstream_has_room(to, bytes.length + 2 * RESP_HEADER_ROOM)) {
+        reply_slot_cache_failure(request->slot, request->index, "NESTGUARD out of memory");
+        return;
+    }
     counter_add(&upstream->serving->counters.redirected, 1);
     upstream_send_on(to, request->slot, request->index, bytes, request->hops + 1U, asks);
     if (!request->since)

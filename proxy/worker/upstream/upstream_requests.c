@@ -336,13 +336,13 @@ static bool may_write(const struct upstream *upstream)
 }
 
 /* Without a command in flight they are none of any. */
-static void keep_bytes(struct upstream *upstream, struct span out)
+static bool keep_bytes(struct upstream *upstream, struct span out)
 {
     const struct in_flight *oldest = in_flight_first(&upstream->in_flight);
     if (oldest)
-        kept_copy(&upstream->kept, oldest->begin, upstream->left, out);
-    else
-        kept_clear(&upstream->kept);
+        return kept_copy(&upstream->kept, oldest->begin, upstream->left, out);
+    kept_clear(&upstream->kept);
+    return true;
 }
 
 /* Requests wait in `out` until the cache has accepted the greeting: behind a refused SELECT they
@@ -353,8 +353,10 @@ static void write_out(struct upstream *upstream)
     struct span ready = buffer_span(from);
     if (!ready.length || !may_write(upstream))
         return;
-    if (upstream->keeps && from == &upstream->out)
-        keep_bytes(upstream, ready);
+    if (upstream->keeps && from == &upstream->out && !keep_bytes(upstream, ready)) {
+        upstream_lose(upstream, uv_strerror(UV_ENOMEM));
+        return;
+    }
     int count = stream_try_write(&upstream->stream, ready.at, ready.length);
     if (count < 0 && count != UV_EAGAIN) {
         upstream_lose(upstream, uv_strerror(count));

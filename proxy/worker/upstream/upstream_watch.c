@@ -12,8 +12,8 @@
 
 enum { ROLE_MS = 1000 }; /* from one question for the server's role to the next */
 
-/* A large reply may take its time, as long as it comes; and what its owner does not read cannot.
- */
+/* A large reply may take its time, as long as it comes, and a large command, as long as it leaves;
+ * and what its owner does not read cannot. */
 static bool is_silent(const struct upstream *upstream, uint64_t asked, uint64_t patience)
 {
     uint64_t since = upstream->heard > asked ? upstream->heard : asked;
@@ -150,11 +150,21 @@ static uint64_t patience_of(const struct upstream *upstream)
     return hurries ? config->cache_max_lag_ms : config->cache_timeout_ms;
 }
 
+/* Whoever takes bytes is there. */
+static void note_taken(struct upstream *upstream)
+{
+    size_t queued = upstream->state == UP ? stream_queued(&upstream->stream) : 0;
+    if (queued < upstream->queued)
+        upstream->heard = uv_now(&upstream->serving->loop);
+    upstream->queued = queued;
+}
+
 void upstream_check_progress(struct upstream *upstream)
 {
     static const char no_connection[] = "no connection within cache_timeout";
     uint64_t patience = patience_of(upstream);
     upstream_review_server(upstream);
+    note_taken(upstream);
     uint64_t now = uv_now(&upstream->serving->loop);
     uint64_t asked = in_flight_oldest(&upstream->in_flight);
     if (upstream->state == DIALING && now - redis_dial_since(&upstream->dial) > patience) {

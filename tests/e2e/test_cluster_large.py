@@ -1,0 +1,74 @@
+"""Large commands to a cluster, which are in nobody's way there, either."""
+import contextlib
+
+import pytest
+
+from clusters import slot_of
+from following import follow  # a fixture
+from servers import PATIENCE
+from test_cluster import cluster
+from test_cluster_footing import on_its_way
+from test_cluster_tracking import moved
+from waiting import wait_until
+from wire import bulk, command
+
+MEGABYTE = 1024 * 1024
+KEY = "large:1"
+
+
+@pytest.fixture
+def guard(follow, items, cluster):
+    return follow(items(), cache=cluster.url, workers=1, cache_connections=1, max_client_memory="48mb",
+                  own_connections=20)
+
+
+class TestCommand:
+    VALUE = b"x" * 5 * MEGABYTE
+
+    def test_goes_over_a_connection_of_its_own(self, guard):
+        with guard.wire() as wire:
+            wire.send(command("SET", KEY, "small") + command("SET", KEY, self.VALUE) +
+                      command("STRLEN", KEY) + command("SET", KEY, "small again"))
+            assert wire.read_replies(2) == b"+OK\r\n" * 2
+            assert guard.status()["own_connections"] == 1
+            assert wire.read_replies(2) == b":%d\r\n+OK\r\n" % len(self.VALUE)
+            assert wire.ask("GET", KEY) == bulk("small again")
+        wait_until(lambda: guard.status()["own_connections"] == 0, PATIENCE, guard.status)
+
+    @pytest.mark.parametrize("begin", [on_its_way, moved])
+    def test_finds_a_slot_that_moves(self, guard, cluster, begin):
+        if cluster.node_of(KEY) is not cluster.primaries[0]:
+            cluster.move(slot_of(KEY), cluster.primaries[0])
+        guard.redis().delete(KEY)
+        with begin(cluster, KEY), guard.wire() as wire:
+            wire.send(command("SET", KEY, self.VALUE) + command("APPEND", KEY, self.VALUE) +
+                      command("STRLEN", KEY))
+            assert wire.read_replies(3) == b"+OK\r\n" + b":%d\r\n" % (2 * len(self.VALUE)) * 2
+            guard.redis().delete(KEY)
+
+    def test_of_a_guarded_key_makes_it_known(self, guard):
+        with guard.wire() as wire:
+            assert wire.ask("GET", "item:7777") == bulk(None)
+            assert wire.ask("SET", "item:7777", self.VALUE) == b"+OK\r\n"
+            assert wire.ask("STRLEN", "item:7777") == b":%d\r\n" % len(self.VALUE)
+
+    def test_that_is_not_taken_counts_as_its_clients_memory(self, guard, cluster):
+        node = cluster.node_of(KEY)
+        with contextlib.ExitStack() as open_wires:
+            node.pause()
+            open_wires.callback(node.resume)
+            for _ in range(5):
+                wire = open_wires.enter_context(guard.wire())
+                with contextlib.suppress(ConnectionError):  # it is cut off
+                    wire.send(command("SET", KEY, self.VALUE * 3))
+            wait_until(lambda: guard.metric("nestguard_clients_cut_total"), PATIENCE, guard.status)
+
+    def test_is_sent_as_ever_where_no_connection_is_left(self, guard):
+        with contextlib.ExitStack() as open_wires:
+            for host in range(2, 22):
+                wire = open_wires.enter_context(guard.wire(f"127.0.0.{host}"))
+                wire.send(command("BLPOP", "waited for", 0))
+            wait_until(lambda: guard.status()["own_connections"] == 20, PATIENCE, guard.status)
+            with guard.wire() as wire:
+                assert wire.ask("SET", KEY, self.VALUE) == b"+OK\r\n"
+                assert wire.ask("STRLEN", KEY) == b":%d\r\n" % len(self.VALUE)
