@@ -125,7 +125,8 @@ struct post *post_of(const struct listening *listening, const struct upstream *u
     return post;
 }
 
-static struct post *open_at(struct client *client, int node, const struct upstream_owner *owner)
+static struct post *open_at(struct client *client, struct pool *pool, int node,
+                            const struct upstream_owner *owner)
 {
     struct listening *listening = client->pinned.listening;
     struct upstream_options options = {.resp3 = client->replies.resp3,
@@ -133,7 +134,7 @@ static struct post *open_at(struct client *client, int node, const struct upstre
                                        .owner = owner,
                                        .client = client};
     struct post *post = xcalloc(1, sizeof *post);
-    post->upstream = pool_own(client_pool(client), node, &options);
+    post->upstream = pool_own(pool, node, &options);
     pinned_count(client, 1);
     post->next = listening->posts;
     listening->posts = post;
@@ -143,12 +144,13 @@ static struct post *open_at(struct client *client, int node, const struct upstre
 
 struct post *post_at(struct client *client, int node, const struct upstream_owner *owner)
 {
-    const struct redis_place *place = pool_place(client_pool(client), node);
+    struct pool *pool = client_pool(client); /* whose number it is, whatever is closed here */
+    const struct redis_place *place = pool_place(pool, node);
     for (struct post *post = client->pinned.listening->posts; post; post = post->next)
         if (post_leads_to(post, place))
             return post;
     posts_close(client, false);
-    return pinned_make_room(client, 1) ? open_at(client, node, owner) : NULL;
+    return pinned_make_room(client, 1) ? open_at(client, pool, node, owner) : NULL;
 }
 
 void post_close(struct client *client, struct post *post)

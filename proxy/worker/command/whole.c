@@ -154,8 +154,9 @@ struct pieces {
     struct piecemeal piecemeal;
     struct request request;
     size_t step, left; /* words of a part, and in all */
-    uint64_t map;      /* digest of the one by which the last were asked */
-    bool waits;        /* for all of them: it is another by now */
+    uint64_t map;      /* digest of the one by which the last were asked, */
+    unsigned lanes;    /* and how many connections each node had */
+    bool waits;        /* for all of them: these are others by now */
     const char *at, *end;
     struct span name;
     char bytes[]; /* the name, and behind it the words that are left, as they were sent */
@@ -190,10 +191,13 @@ static void ask_some(struct client *client, struct pieces *pieces)
  * come there behind what is asked for it by the map of now. */
 static bool has_moved(struct pieces *pieces, const struct client *client)
 {
-    const struct redis_map *map = pool_map(client_pool(client));
-    uint64_t before = pieces->map;
+    const struct pool *pool = client_pool(client);
+    const struct redis_map *map = pool_map(pool);
+    uint64_t map_before = pieces->map;
+    unsigned lanes_before = pieces->lanes;
     pieces->map = map ? map->digest : 0;
-    return pieces->map != before;
+    pieces->lanes = pool_lanes(pool);
+    return pieces->map != map_before || pieces->lanes != lanes_before;
 }
 
 /* Nothing is asked for a client that has gone. Parts may have been answered at once: then none may

@@ -97,6 +97,9 @@ const struct redis_place *pool_place(const struct pool *pool, int node);
  * no worse than the others; of what is too many each ends when nothing is under way on it. */
 void pool_resize(struct pool *pool);
 
+/* How many of them each node has that clients are led to by their ids. */
+unsigned pool_lanes(const struct pool *pool);
+
 /* The configuration, or where the pool leads, has changed: whether replicas are read from, which
  * serving->is_led says, too. */
 void pool_follow(struct pool *pool);

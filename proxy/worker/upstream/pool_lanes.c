@@ -50,6 +50,11 @@ void pool_use_prepared(struct pool *pool)
         pool_tell_changed(pool);
 }
 
+unsigned pool_lanes(const struct pool *pool)
+{
+    return pool->count;
+}
+
 void pool_resize(struct pool *pool)
 {
     unsigned wanted = serving_config(pool->serving)->cache_connections;
