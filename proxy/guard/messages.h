@@ -12,9 +12,10 @@ enum message_kind {
                          replaced */
     MESSAGE_OVERRIDE, /* keeper -> worker: set or drop an override */
     MESSAGE_ACCEPT,   /* keeper -> worker, which was told to wait: let clients in */
-    MESSAGE_MOVE,  /* keeper -> worker: the cache is elsewhere; comes back when nothing leads to the
-                      one before any more */
-    MESSAGE_YIELD, /* keeper -> worker: let no more clients in */
+    MESSAGE_MOVE, /* keeper -> worker: the cache is elsewhere; comes back when nothing leads to the
+                     one before any more */
+    MESSAGE_KEYS_MOVED, /* keeper -> worker: the cache's keys have other nodes: ask for yourself */
+    MESSAGE_YIELD,      /* keeper -> worker: let no more clients in */
     MESSAGE_DRAIN, /* keeper -> worker: finish what is under way and end; comes back when the loop
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */

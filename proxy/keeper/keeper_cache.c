@@ -145,6 +145,15 @@ static void on_node_gave(void *arg, int from, int to)
         purgers_gave(purgers_of(arg), from, to);
 }
 
+/* Each asks for itself, once a second while it finds nothing amiss: one that has nothing to do at a
+ * node does not notice that it was lost, and would send it the next command. */
+static void tell_workers_of_move(const struct cache_side *side)
+{
+    struct keeper *keeper = side->keeper;
+    if (side == keeper->cache.here && !keeper->draining)
+        keeper_tell_workers(keeper, MESSAGE_KEYS_MOVED);
+}
+
 /* Or nobody tells where they are. */
 static void on_keys_moved(void *arg)
 {
@@ -156,6 +165,7 @@ static void on_keys_moved(void *arg)
     note_log(side);
     if (purgers_of(side))
         purgers_moved(purgers_of(side));
+    tell_workers_of_move(side);
 }
 
 static int connect_to(struct cache_side *side, const struct config *config)

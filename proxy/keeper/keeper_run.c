@@ -119,6 +119,7 @@ static void on_message(void *arg, struct message *message)
         free(message);
         break;
     case MESSAGE_ACCEPT:
+    case MESSAGE_KEYS_MOVED:
         free(message);
         break;
     case MESSAGE_DRAIN:

@@ -191,6 +191,10 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_MOVE:
         move_begin(&worker->move, (struct move_order *)message);
         break;
+    case MESSAGE_KEYS_MOVED:
+        pool_refresh(worker->serving.pool);
+        mailbox_return(message);
+        break;
     case MESSAGE_YIELD:
         take_yield(worker, message);
         break;

@@ -114,6 +114,9 @@ size_t pool_report_replicas(const struct pool *pool, struct replica_word *words,
 /* What the cache has said of commands; forgotten whenever anything is elsewhere. */
 struct learned *pool_learned(struct pool *pool);
 
+/* Keys may have other nodes than the map says: asks for it anew, if there is one. */
+void pool_refresh(struct pool *pool);
+
 /* The node is told to be there by a redirection. */
 void pool_tell_changed(struct pool *pool);
 

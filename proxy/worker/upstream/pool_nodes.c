@@ -242,6 +242,12 @@ void pool_tell_changed(struct pool *pool)
         pool->events->changed(pool->events->arg);
 }
 
+void pool_refresh(struct pool *pool)
+{
+    if (pool->route->cluster)
+        redis_cluster_refresh(pool->route->cluster);
+}
+
 static void on_changed(void *arg)
 {
     struct pool *pool = arg;
