@@ -25,14 +25,24 @@ def guard(follow, items, cluster):
 class TestCommand:
     VALUE = b"x" * 5 * MEGABYTE
 
-    def test_goes_over_a_connection_of_its_own(self, guard):
-        with guard.wire() as wire:
-            wire.send(command("SET", KEY, "small") + command("SET", KEY, self.VALUE) +
-                      command("STRLEN", KEY) + command("SET", KEY, "small again"))
-            assert wire.read_replies(2) == b"+OK\r\n" * 2
-            assert guard.status()["own_connections"] == 1
-            assert wire.read_replies(2) == b":%d\r\n+OK\r\n" % len(self.VALUE)
-            assert wire.ask("GET", KEY) == bulk("small again")
+    @pytest.mark.parametrize("words, reply", [
+        (("SET", KEY, VALUE), b"+OK\r\n"),
+        (("MSET", *(word for n in range(1000) for word in ("{t}%d" % n, b"x" * 5000))), b"+OK\r\n"),
+        (("ECHO", VALUE), bulk(VALUE)),
+        (("PUBLISH", "nobody", VALUE), b":0\r\n")], ids=["one key", "pieces", "echo", "publish"])
+    def test_is_held_by_nobody_but_its_client(self, guard, cluster, words, reply):
+        """Over a connection of its own, which counts as its memory; and then all is as before."""
+        with contextlib.ExitStack() as paused, guard.wire() as wire:
+            assert wire.ask("SET", KEY, "small") == b"+OK\r\n"
+            for node in cluster.primaries:
+                node.pause()
+                paused.callback(node.resume)
+            wire.send(command(*words))
+            wait_until(lambda: guard.status()["commands"] == 2 and
+                       guard.status()["client_memory_bytes"] > 4 * MEGABYTE, 4, guard.status)
+            wire.send(command("SET", KEY, "small again") + command("GET", KEY))
+            paused.close()
+            assert wire.read_replies(3) == reply + b"+OK\r\n" + bulk("small again")
         wait_until(lambda: guard.status()["own_connections"] == 0, PATIENCE, guard.status)
 
     @pytest.mark.parametrize("begin", [on_its_way, moved])

@@ -200,7 +200,7 @@ void pinned_check(struct client *client, uint64_t now)
     upstream_check_progress(pinned->own);
     if (pinned_is_idle(client))
         end_unused(client, now);
-    else if (client->replies.slow)
+    else
         pinned->used = now;
 }
 

@@ -14,6 +14,7 @@
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"
+#include "worker/command/bound.h"
 #include "worker/command/keys/lookup_many.h"
 #include "worker/command/refusals.h"
 #include "worker/command/script_end.h"
@@ -30,10 +31,9 @@ static struct span key_of(const struct request *request, const struct command_wa
     return request->arguments[way->key];
 }
 
-static int node_of(const struct client *client, const struct request *request,
-                   const struct command_way *way)
+static int node_of(const struct client *client, struct span key)
 {
-    return pool_node_of(client_pool(client), key_of(request, way));
+    return pool_node_of(client_pool(client), key);
 }
 
 /* All that was asked is answered: nothing can be overtaken on its own connection, which is as good
@@ -119,7 +119,7 @@ static bool begin_at_any(struct client *client)
 
 static bool begin_at_key(struct client *client, struct span key)
 {
-    if (!begin_at(client, pool_node_of(client_pool(client), key)))
+    if (!begin_at(client, node_of(client, key)))
         return false;
     footing_begin(client, key, stateful_say_late);
     return true;
@@ -171,8 +171,8 @@ static bool tells_mode(const struct client *client, const struct request *reques
 static bool refuse_elsewhere(struct client *client, struct span key)
 {
     bool behind = footing_may_lack(client, key);
-    bool elsewhere = !footing_is_for(client, key) &&
-                     !footing_leads_to(client, pool_node_of(client_pool(client), key));
+    bool elsewhere =
+        !footing_is_for(client, key) && !footing_leads_to(client, node_of(client, key));
     if (behind || elsewhere)
         stateful_refuse_in_multi(client, behind ? REFUSED_ON_ITS_WAY : REFUSED_ELSEWHERE);
     return behind || elsewhere;
@@ -214,18 +214,18 @@ static bool stands_alone(const struct request *request)
 /* Where the client's state is, if that began with the same slot; else where it can begin. What
  * stands alone lets nothing be served behind it, so that nothing is under way on its connection,
  * which without any state is given up for one to this node. */
-static bool is_there(struct client *client, struct span key, int node)
+static bool is_there(struct client *client, struct span key)
 {
     if (footing_is_for(client, key)) {
         client->upstream = client->pinned.own;
         footing_precede(client);
         return true;
     }
-    if (may_reuse_own(client) && footing_leads_to(client, node)) {
+    if (may_reuse_own(client) && footing_leads_to(client, node_of(client, key))) {
         client->upstream = client->pinned.own;
     } else {
         leave_unneeded(client);
-        client_go_to(client, node);
+        client_go_to(client, node_of(client, key)); /* which may be another cluster's by now */
     }
     if (client->pinned.own && client->upstream != client->pinned.own)
         return false;
@@ -235,14 +235,13 @@ static bool is_there(struct client *client, struct span key, int node)
 }
 
 /* Where its state is, or is to be. False: that is at another node. */
-static bool go_to_state(struct client *client, const struct request *request,
-                        const struct command_way *way, int node)
+static bool go_to_state(struct client *client, const struct request *request, struct span key)
 {
-    if (footing_may_lack(client, key_of(request, way))) {
+    if (footing_may_lack(client, key)) {
         resp_write_error(client_reply(client), "%s", refusals_on_its_way);
         return false;
     }
-    if (is_there(client, key_of(request, way), node)) {
+    if (is_there(client, key)) {
         if (stands_alone(request))
             client_settle(client);
         return true;
@@ -257,32 +256,53 @@ static bool go_to_state(struct client *client, const struct request *request,
     return false;
 }
 
+/* What is asked for key by key, or looked up, is no command of its own any more. */
+static bool asks_each(enum command_kind kind)
+{
+    return kind == COMMAND_MGET || kind == COMMAND_EXISTS || kind == COMMAND_GET ||
+           kind == COMMAND_READ;
+}
+
 /* A large command is for its own client to wait for, as with one server, and what is held of it
  * counts as that one's: over a connection of its own, if there may be one. */
-static void go_shared(struct client *client, const struct request *request,
-                      const struct command_way *way, int node)
+static bool goes_apart(struct client *client, const struct request *request)
 {
-    bool may_be_apart = request->raw.length > UPLOAD_BYTES && !tracking_is_on(client) &&
-                        !client_needs_own(client) && pinned_make_room(client, 1);
-    if (may_be_apart && is_there(client, key_of(request, way), node))
+    bool is_large = request->raw.length > UPLOAD_BYTES && !asks_each(request->command->kind);
+    return is_large && !tracking_is_on(client) && !client_needs_own(client) &&
+           pinned_make_room(client, 1);
+}
+
+static void go_shared(struct client *client, const struct request *request, struct span key)
+{
+    if (goes_apart(client, request) && is_there(client, key))
         pinned_begin(client);
     else
-        client_go_to(client, node);
+        client_go_to(client, node_of(client, key));
+}
+
+static void go_home_with(struct client *client, const struct request *request)
+{
+    bool apart = goes_apart(client, request);
+    go_home(client);
+    if (!apart)
+        return;
+    pinned_begin(client);
+    client_settle(client); /* what follows may be for another node */
 }
 
 static bool go_to_key(struct client *client, const struct request *request,
                       const struct command_way *way)
 {
     if (!way->key) {
-        go_home(client);
+        go_home_with(client, request);
         return false;
     }
-    int node = node_of(client, request, way);
-    if (is_untold(client, node))
+    struct span key = key_of(request, way);
+    if (is_untold(client, node_of(client, key)))
         return true;
     if (!needs_own(request))
-        go_shared(client, request, way, node);
-    else if (!go_to_state(client, request, way, node))
+        go_shared(client, request, key);
+    else if (!go_to_state(client, request, key))
         return true;
     tracking_precede(client);
     return false;
@@ -358,7 +378,7 @@ static bool go(struct client *client, const struct request *request, const struc
         go_anywhere(client);
         return false;
     }
-    go_home(client);
+    go_home_with(client, request);
     if (request->command->effect == EFFECT_UNWATCH)
         client_settle(client); /* what follows may be for another node */
     return is_named(request, "MULTI") && begin_multi(client, request);
@@ -416,37 +436,6 @@ static bool subscribe(struct client *client, const struct request *request)
     return true;
 }
 
-/* In RESP2 a subscriber may ask for nothing else. */
-static bool is_bound(const struct client *client)
-{
-    return client->pinned.states & PINNED_LISTENS && !client->replies.resp3;
-}
-
-static void answer_ping(struct client *client, const struct request *request)
-{
-    struct buffer *out = client_reply(client);
-    struct span text = request->count > 1 ? request->arguments[1] : span_of("");
-    resp_write_array(out, 2);
-    resp_write_bulk(out, "pong", 4);
-    resp_write_bulk(out, text.at, text.length);
-}
-
-/* As Redis does. The connections by which the client listens are not asked: a shard channel may be
- * on its way, and then a node would serve anything there, unguarded. */
-static void serve_bound(struct client *client, const struct request *request)
-{
-    char name[64];
-    if (is_named(request, "PING") && request->count <= 2) {
-        answer_ping(client, request);
-        return;
-    }
-    span_lower(request->arguments[0], name, sizeof name);
-    resp_write_error(client_reply(client),
-                     "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
-                     "/ RESET are allowed in this context",
-                     name);
-}
-
 /* ---- any command ---- */
 
 /* It began one in a cluster, and has one server now. */
@@ -481,8 +470,8 @@ bool nodes_dispatch(struct client *client, const struct request *request)
         return queue_in_multi(client, request, &way);
     if (is_subscription(request))
         return subscribe(client, request);
-    if (is_bound(client) && !ends) {
-        serve_bound(client, request);
+    if (bound_is(client) && !ends) {
+        bound_serve(client, request);
         return true;
     }
     return tracking_is_on(client) ? go_tracking(client, request, &way) : go(client, request, &way);

@@ -84,12 +84,13 @@ static void judge(struct upstream *upstream)
         !upstream->options.replica && !vouched_believes(vouched, upstream->run_id, clock_ms());
 }
 
-/* One that may write, and tells of a row. */
+/* Of what is gathered, one that may write and tells of a row. */
 static bool has_telling_write(const struct upstream *upstream)
 {
     const struct in_flight_queue *queue = &upstream->in_flight;
-    for (size_t i = 0; i < queue->count; i++) {
-        const struct in_flight *request = &queue->ring[(queue->first + i) & (queue->size - 1)];
+    for (size_t left = upstream->gathered; left; left--) {
+        size_t place = queue->first + queue->count - left;
+        const struct in_flight *request = &queue->ring[place & (queue->size - 1)];
         if (request->slot && request->slot->kind->may_write &&
             upstream_looks_up_rows(request->slot, request->index))
             return true;
@@ -97,26 +98,32 @@ static bool has_telling_write(const struct upstream *upstream)
     return false;
 }
 
-/* What waited gets that word, as for a busy cache. */
+/* When nothing else was sent, what waited gets that word, as for a busy cache. */
 static void lose_doubted(struct upstream *upstream)
 {
-    snprintf(upstream->trouble, sizeof upstream->trouble, "%s", upstream_doubted_text);
+    bool all = upstream->gathered == upstream->in_flight.count;
+    snprintf(upstream->trouble, sizeof upstream->trouble, "%s", all ? upstream_doubted_text : "");
     upstream_lose(upstream, upstream->trouble);
 }
 
-/* A write that waited for the connection must not be done unheard, and cannot be told from the
- * bytes around it: nothing of what waited is sent. */
+/* A write that is gathered must not be done unheard, and cannot be told from the bytes around it:
+ * nothing of what is gathered is sent. On an own connection the rest of a command may be to come,
+ * and on one that has been up for a while other things may be under way. */
+static void refuse_rows(struct upstream *upstream, bool is_new)
+{
+    if (!has_telling_write(upstream))
+        withdraw_lookups(upstream);
+    else if (is_new && !upstream_is_own(upstream))
+        upstream_fail_waiting(upstream);
+    else
+        lose_doubted(upstream);
+}
+
 void upstream_judge_server(struct upstream *upstream)
 {
     judge(upstream);
-    if (!upstream->is_doubted)
-        return;
-    if (!has_telling_write(upstream))
-        withdraw_lookups(upstream);
-    else if (upstream_is_own(upstream))
-        lose_doubted(upstream);
-    else
-        upstream_fail_waiting(upstream);
+    if (upstream->is_doubted)
+        refuse_rows(upstream, true);
 }
 
 /* There may be thousands of connections, and mostly nothing has changed. */
@@ -130,7 +137,7 @@ void upstream_review_server(struct upstream *upstream)
     judge(upstream);
     if (!upstream->is_doubted || was_doubted)
         return;
-    withdraw_lookups(upstream);
+    refuse_rows(upstream, false);
     if (upstream->route->cluster)
         redis_cluster_refresh(upstream->route->cluster); /* it may have no keys any more */
 }

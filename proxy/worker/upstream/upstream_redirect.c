@@ -42,6 +42,8 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
 {
     if (!upstream_has_room(to, bytes.length + 2 * RESP_HEADER_ROOM)) {
         reply_slot_cache_failure(request->slot, request->index, "NESTGUARD out of memory");
+        if (upstream_is_own(to)) /* a transaction would lack it */
+            upstream_give_up(to, uv_strerror(UV_ENOMEM));
         return;
     }
     counter_add(&upstream->serving->counters.redirected, 1);

@@ -4,6 +4,7 @@
 #include "worker/command/keys/write.h"
 
 #include "base/container_of.h"
+#include "worker/client/footing.h"
 #include "worker/command/keys/write_internal.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
@@ -113,14 +114,18 @@ static bool find_piece(struct large_write *large)
     return range.end < named->count || settle_found(large);
 }
 
-/* In a cluster the client may have been led elsewhere meanwhile. */
+/* In a cluster the client may have been led elsewhere meanwhile, also from a connection of its own
+ * that it has for this command. */
 static void send_large(struct large_write *large)
 {
     struct reply_slot *slot = large->piecemeal.slot;
     struct client *client = client_of(slot->replies);
     struct pool *pool = client_pool(client);
-    if (pool_is_cluster(pool) && !is_in_multi(large))
-        client_go_to(client, pool_node_of(pool, large->named.keys[0]));
+    if (pool_is_cluster(pool) && !is_in_multi(large)) {
+        int node = pool_node_of(pool, large->named.keys[0]);
+        if (client->upstream != client->pinned.own || !footing_leads_to(client, node))
+            client_go_to(client, node);
+    }
     request_to_cache(&large->request, client, slot, 0);
 }
 

@@ -161,7 +161,7 @@ static void who_needs_none_any_more_gives_it_back_after_a_while(void **state)
     assert_int_equal(own_connections(), 0);
 }
 
-static void it_is_kept_while_a_reply_is_to_come(void **state)
+static void it_is_kept_while_a_reply_is_to_come_and_a_second_longer(void **state)
 {
     (void)state;
     begin(0);
@@ -170,6 +170,10 @@ static void it_is_kept_while_a_reply_is_to_come(void **state)
     pinned_check(client, now_ms);
     assert_non_null(pinned->own);
     cache_says(pinned->own, ":1\r\n");
+    now_ms += 1000;
+    pinned_check(client, now_ms);
+    assert_non_null(pinned->own);
+    now_ms++;
     pinned_check(client, now_ms);
     assert_null(pinned->own);
     must_reply(client, ":1\r\n");
@@ -610,7 +614,7 @@ int main(void)
         PINNED_TEST(it_waits_until_all_that_was_sent_before_has_its_reply),
         PINNED_TEST(it_waits_for_nothing_when_nothing_is_under_way),
         PINNED_TEST(who_needs_none_any_more_gives_it_back_after_a_while),
-        PINNED_TEST(it_is_kept_while_a_reply_is_to_come),
+        PINNED_TEST(it_is_kept_while_a_reply_is_to_come_and_a_second_longer),
         PINNED_TEST(when_all_are_used_up_an_idle_one_makes_room),
         PINNED_TEST(no_idle_one_is_looked_for_twice_in_a_turn),
         PINNED_TEST(a_refusal_that_is_held_back_holds_no_connection),

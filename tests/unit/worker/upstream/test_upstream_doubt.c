@@ -207,6 +207,26 @@ static void what_was_gathered_before_and_is_not_written_fails(void **state)
     trust_all(vouched);
 }
 
+/* It would be done unheard. */
+static void with_a_write_that_was_gathered_before_the_connection_is_lost(void **state)
+{
+    struct vouched *vouched = doubt_all();
+    struct upstream *upstream = begin(&shared);
+    (void)state;
+    vouched_set(vouched, &upstream, RUN_ID);
+    come_up();
+    upstream_hold(upstream, true);
+    ask(upstream, 1);
+    ask_as(upstream, 2, &writes_row);
+    vouched_set(vouched, &upstream, NULL);
+    upstream_check_progress(upstream);
+    must_come("1" DOUBTED "2" DOUBTED);
+    assert_false(is_up());
+    char byte;
+    assert_true(recv(cache, &byte, 1, MSG_DONTWAIT) <= 0);
+    trust_all(vouched);
+}
+
 static void the_next_connection_is_doubted_for_itself(void **state)
 {
     struct vouched *vouched = doubt_all();
@@ -340,6 +360,7 @@ int main(void)
         UPSTREAM_TEST(a_key_of_no_row_is_asked_for_beside_one_of_a_row),
         UPSTREAM_TEST(a_server_may_be_doubted_while_it_is_connected_to),
         UPSTREAM_TEST(what_was_gathered_before_and_is_not_written_fails),
+        UPSTREAM_TEST(with_a_write_that_was_gathered_before_the_connection_is_lost),
         UPSTREAM_TEST(the_next_connection_is_doubted_for_itself),
         UPSTREAM_TEST(an_error_that_a_script_has_worded_is_its_client_s),
         UPSTREAM_TEST(a_doubted_node_only_tells_who_else_has_the_key),
