@@ -3,6 +3,8 @@
  */
 #include "redis/redis_greeting.h"
 
+#include "redis/protocol/redis_role.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -111,6 +113,12 @@ static void kill_last(struct redis_greeting *greeting)
         succeed(greeting, is_other(greeting));
 }
 
+/* It takes no writes for now, PING included where its disk does not; all else it answers. */
+static bool takes_no_writes(const struct redis_answer *answer)
+{
+    return answer->outcome == REDIS_REFUSED && redis_is_full(answer->error, strlen(answer->error));
+}
+
 /* The PING tells a server that answers from one that merely accepts, and brings to light that a
  * password is missing. */
 static void on_pong(void *arg, const struct redis_answer *answer)
@@ -121,7 +129,8 @@ static void on_pong(void *arg, const struct redis_answer *answer)
     note_trouble(greeting, answer);
     if (objection && answer->outcome != REDIS_DOWN)
         greeting->done(greeting->arg, objection);
-    else if (is_refused && !is_passing_trouble(answer) && strncmp(answer->error, "NOPERM ", 7) != 0)
+    else if (is_refused && !is_passing_trouble(answer) && !takes_no_writes(answer) &&
+             strncmp(answer->error, "NOPERM ", 7) != 0)
         refused(greeting, "PING", answer->error);
     else if (answer->outcome != REDIS_DOWN && !must_wait(greeting, answer))
         kill_last(greeting);

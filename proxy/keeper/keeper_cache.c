@@ -165,6 +165,7 @@ static void on_keys_moved(void *arg)
     note_log(side);
     if (purgers_of(side))
         purgers_moved(purgers_of(side));
+    see_whole(side); /* a node that was down may be none any more */
     tell_workers_of_move(side);
 }
 
@@ -385,6 +386,7 @@ static void move(struct keeper *keeper, uint64_t now)
     loading_use_cache(&keeper->loading, cache->here->redis);
     order_workers(keeper);
     set_change(keeper, CACHE_MOVES);
+    see_whole(cache->here); /* the one before may never have been */
     log_info("cache: clients are led to the new one");
 }
 
