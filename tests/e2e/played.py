@@ -25,8 +25,7 @@ def array(*parts):
 def ranges(*those):
     """The answer to CLUSTER SLOTS that has these: first, last, port, and perhaps the host."""
     return array(*(array(b":%d\r\n" % first, b":%d\r\n" % last,
-                         array(bulk(host[0] if host else "127.0.0.1"), b":%d\r\n" % port,
-                               bulk("0" * 40)))
+                         array(bulk(host[0] if host else "127.0.0.1"), b":%d\r\n" % port))
                    for first, last, port, *host in those))
 
 

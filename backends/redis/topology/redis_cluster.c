@@ -11,14 +11,11 @@
  * second, and who says so is left for another. If all do the map stays as it is, and who is
  * connected is asked until he says otherwise, each in turn for a second.
  */
-#include "redis/topology/redis_cluster.h"
+#include "redis/topology/redis_cluster_internal.h"
 
 #include "net/allocate.h"
-#include "net/backoff.h"
-#include "net/dial.h"
 #include "net/tls.h"
 #include "redis/protocol/redis_command.h"
-#include "redis/protocol/redis_wire.h"
 
 #include <errno.h>
 #include <hiredis.h>
@@ -36,44 +33,6 @@ enum {
 
 static const struct backoff_bounds backoff_bounds = {100, 1000}; /* between rounds */
 
-enum state { WAITING, DIALING, UP, CLOSING, CLOSED };
-
-struct redis_cluster {
-    uv_loop_t *loop;
-    struct redis_cluster_options options; /* with copies */
-    struct redis_seed *seeds;
-    struct redis_map map;
-    enum state state;
-    bool settled, has_map;
-    bool wanted;             /* again, as soon as may be */
-    size_t turn;             /* of the candidates: who is next */
-    size_t failed;           /* one after the other */
-    unsigned rounds;         /* in which all have: of a name each begins with another address */
-    struct redis_place next; /* to be asked before whoever's turn it is; host "": nobody */
-    struct redis_place place;
-    struct dial dial;
-    struct redis_wire wire;
-    struct redis_login login;
-    struct redis_login_step steps[REDIS_LOGIN_STEPS];
-    size_t login_left; /* answers to it that are to come */
-    bool asking; /* an answer to CLUSTER SLOTS is to come; stating: before it one to the other */
-    bool stating;
-    bool states;             /* this node may be asked for its state, for all we know */
-    bool is_down;            /* the cluster, as who was asked last has said */
-    uint64_t stated;         /* the loop's time when somebody was asked that; 0: never */
-    uint64_t asked, taken;   /* the loop's time; taken: the last map */
-    uint64_t round_over;     /* likewise: when all had failed; 0: never */
-    uint64_t troubled_until; /* likewise */
-    struct backoff backoff;
-    uv_timer_t timer;
-    int handles;
-    char why[300];
-    void (*changed)(void *arg);
-    void *changed_arg;
-    void (*closed)(void *arg);
-    void *closed_arg;
-};
-
 static void on_timer(uv_timer_t *timer);
 
 static void start_timer(struct redis_cluster *cluster, uint64_t after_ms)
@@ -83,38 +42,6 @@ static void start_timer(struct redis_cluster *cluster, uint64_t after_ms)
 }
 
 static void release(struct redis_cluster *cluster);
-
-/* ---- candidates ---- */
-
-static size_t candidate_count(const struct redis_cluster *cluster)
-{
-    return cluster->map.count + cluster->options.count;
-}
-
-/* False: that number is nobody's. */
-static bool candidate(const struct redis_cluster *cluster, size_t turn, struct redis_place *place)
-{
-    if (turn < cluster->map.count) {
-        *place = cluster->map.nodes[turn].place;
-        return place->host[0] != '\0';
-    }
-    const struct redis_seed *seed = &cluster->seeds[turn - cluster->map.count];
-    snprintf(place->host, sizeof place->host, "%s", seed->host);
-    place->port = seed->port;
-    return true;
-}
-
-/* There is always a seed. */
-static struct redis_place next_place(struct redis_cluster *cluster)
-{
-    struct redis_place place = cluster->next;
-    cluster->next.host[0] = '\0';
-    while (!place.host[0]) {
-        cluster->turn = (cluster->turn + 1) % candidate_count(cluster);
-        candidate(cluster, cluster->turn, &place);
-    }
-    return place;
-}
 
 /* ---- its end ---- */
 
@@ -141,7 +68,7 @@ static uint64_t until_next(struct redis_cluster *cluster, bool round_over)
 static void wait_for_next(struct redis_cluster *cluster)
 {
     if (cluster->state != CLOSED) {
-        bool round_over = cluster->failed >= candidate_count(cluster);
+        bool round_over = cluster->failed >= redis_cluster_candidates(cluster);
         cluster->state = WAITING;
         if (round_over) {
             cluster->failed = 0;
@@ -253,6 +180,14 @@ static void look_elsewhere(struct redis_cluster *cluster)
         lose(cluster, "", "says that its cluster is down");
 }
 
+/* The address may be another cluster's by now. That the cluster was made anew is what a seed says
+ * when nobody of the one before has been found in a whole round. */
+static bool is_strange(const struct redis_cluster *cluster, const struct redisReply *reply)
+{
+    bool may_be_anew = cluster->is_seed && cluster->rounds != cluster->known_round;
+    return cluster->has_map && !may_be_anew && !redis_map_is_akin(&cluster->map, reply);
+}
+
 /* Before there is any map, one of a cluster that is down is better than none. */
 static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
 {
@@ -266,6 +201,10 @@ static void take_map(struct redis_cluster *cluster, const struct redisReply *rep
         lose(cluster, "refuses CLUSTER SLOTS: ", reply->str);
         return;
     }
+    if (is_strange(cluster, reply)) {
+        lose(cluster, "", "is of another cluster: it names none of the nodes known so far");
+        return;
+    }
     int status = redis_map_take(&cluster->map, reply, &cluster->place, &why);
     if (status < 0) {
         lose(cluster, "", why);
@@ -275,6 +214,7 @@ static void take_map(struct redis_cluster *cluster, const struct redisReply *rep
     cluster->settled = cluster->has_map = true;
     cluster->taken = uv_now(cluster->loop);
     cluster->failed = 0;
+    cluster->known_round = cluster->rounds;
     cluster->why[0] = '\0';
     backoff_reset(&cluster->backoff);
     wait_for_pulse(cluster);
@@ -328,7 +268,7 @@ static void on_dialed(void *arg, const char *error)
 
 static void open_link(struct redis_cluster *cluster)
 {
-    cluster->place = next_place(cluster);
+    cluster->place = redis_cluster_next_place(cluster);
     cluster->asking = cluster->stating = false;
     cluster->states = true;
     struct dial_options dial = {.host = cluster->place.host,
@@ -375,6 +315,11 @@ const char *redis_cluster_why(const struct redis_cluster *cluster)
 void redis_cluster_refresh(struct redis_cluster *cluster)
 {
     cluster->troubled_until = uv_now(cluster->loop) + LASTING_MS;
+    redis_cluster_ask(cluster);
+}
+
+void redis_cluster_ask(struct redis_cluster *cluster)
+{
     if (cluster->wanted || cluster->state == CLOSED)
         return;
     cluster->wanted = true;

@@ -43,6 +43,9 @@ const char *redis_cluster_why(const struct redis_cluster *cluster);
 /* Something is not where the map has it, or a node was lost. */
 void redis_cluster_refresh(struct redis_cluster *cluster);
 
+/* Something may be elsewhere, as somebody else has found: nothing is amiss here. */
+void redis_cluster_ask(struct redis_cluster *cluster);
+
 /* The number of the node at that place, whether the map names it or not; or -ENOSPC. */
 int redis_cluster_number(struct redis_cluster *cluster, const struct redis_place *place);
 

@@ -10,13 +10,16 @@
 
 void redis_map_init(struct redis_map *map)
 {
-    *map = (struct redis_map){.nodes = allocate(REDIS_MAP_NODES, sizeof *map->nodes)};
+    *map = (struct redis_map){.nodes = allocate(REDIS_MAP_NODES, sizeof *map->nodes),
+                              .ids = allocate(REDIS_MAP_NODES, sizeof *map->ids)};
 }
 
 void redis_map_finish(struct redis_map *map)
 {
     free(map->nodes);
+    free(map->ids);
     map->nodes = NULL;
+    map->ids = NULL;
 }
 
 int redis_map_owner(const struct redis_map *map, unsigned slot)
@@ -298,6 +301,76 @@ static bool take(struct redis_map *map, const struct said *said)
     return changed;
 }
 
+/* ---- of which cluster ---- */
+
+/* NULL: it tells none, or is no node. */
+static const struct redisReply *id_of(const struct redisReply *node)
+{
+    if (node->type != REDIS_REPLY_ARRAY || node->elements < 3)
+        return NULL;
+    const struct redisReply *id = node->element[2];
+    return id->type == REDIS_REPLY_STRING && id->len ? id : NULL;
+}
+
+/* FNV-1a (Fowler, Noll, Vo): ids are random themselves, and two with one hash do no harm. */
+static uint64_t hash_of(const struct redisReply *id)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < id->len; i++)
+        hash = (hash ^ (unsigned char)id->str[i]) * 1099511628211u;
+    return hash;
+}
+
+/* Each node's that is named, as often as it is; `act` ends it by true. */
+static bool each_id(const struct redisReply *answer, bool (*act)(void *arg, uint64_t hash),
+                    void *arg)
+{
+    size_t ranges = answer->type == REDIS_REPLY_ARRAY ? answer->elements : 0;
+    for (size_t i = 0; i < ranges; i++) {
+        const struct redisReply *range = answer->element[i];
+        for (size_t j = 2; range->type == REDIS_REPLY_ARRAY && j < range->elements; j++) {
+            const struct redisReply *id = id_of(range->element[j]);
+            if (id && act(arg, hash_of(id)))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_known(void *arg, uint64_t hash)
+{
+    const struct redis_map *map = arg;
+    for (size_t i = 0; i < map->id_count; i++)
+        if (map->ids[i] == hash)
+            return true;
+    return false;
+}
+
+static bool is_any(void *arg, uint64_t hash)
+{
+    (void)arg;
+    (void)hash;
+    return true;
+}
+
+/* In place of the one that has been known for longest, when there are too many. */
+static bool remember(void *arg, uint64_t hash)
+{
+    struct redis_map *map = arg;
+    if (is_known(map, hash))
+        return false;
+    map->ids[map->next_id] = hash;
+    map->next_id = (map->next_id + 1) % REDIS_MAP_NODES;
+    map->id_count += map->id_count < REDIS_MAP_NODES;
+    return false;
+}
+
+bool redis_map_is_akin(const struct redis_map *map, const struct redisReply *answer)
+{
+    return !map->id_count || !each_id(answer, is_any, NULL) ||
+           each_id(answer, is_known, (void *)(uintptr_t)map);
+}
+
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why)
 {
@@ -305,6 +378,8 @@ int redis_map_take(struct redis_map *map, const struct redisReply *answer,
     *why = read_answer(said, answer, asked);
     int changed = *why ? -EPROTO : take(map, said);
     free(said);
+    if (changed >= 0)
+        each_id(answer, remember, map);
     return changed;
 }
 

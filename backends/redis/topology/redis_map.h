@@ -37,6 +37,8 @@ struct redis_map {
     unsigned count;               /* numbers below it have been given */
     unsigned next;                /* the number that is looked at first for another node */
     unsigned left_out;            /* slots that the last answer had no owner of */
+    uint64_t *ids;                /* hashes of the nodes' ids that answers named, replicas' too */
+    size_t id_count, next_id;     /* REDIS_MAP_NODES at most; where the next goes */
     uint64_t digest; /* of which place has which slot: another as soon as one has moved */
 };
 
@@ -55,6 +57,10 @@ int redis_map_number(struct redis_map *map, const struct redis_place *place);
  * no such answer, and nothing was changed. */
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why);
+
+/* Whether the answer may be of the same cluster as those before: they have a node's id in common,
+ * or it tells none, or they did not. A node's address may be another cluster's by now. */
+bool redis_map_is_akin(const struct redis_map *map, const struct redisReply *answer);
 
 /* The same of a node that says that its cluster is down: it changes no owner, but what it leaves
  * out is counted. */

@@ -245,7 +245,7 @@ void pool_tell_changed(struct pool *pool)
 void pool_refresh(struct pool *pool)
 {
     if (pool->route->cluster)
-        redis_cluster_refresh(pool->route->cluster);
+        redis_cluster_ask(pool->route->cluster);
 }
 
 static void on_changed(void *arg)

@@ -60,6 +60,11 @@ void redis_cluster_refresh(struct redis_cluster *cluster)
     (void)cluster;
 }
 
+void redis_cluster_ask(struct redis_cluster *cluster)
+{
+    (void)cluster;
+}
+
 int redis_cluster_number(struct redis_cluster *cluster, const struct redis_place *place)
 {
     return redis_map_number(&cluster->map, place);

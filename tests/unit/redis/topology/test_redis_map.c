@@ -291,6 +291,42 @@ static void the_nodes_that_have_slots_are_gone_through(void **state)
     assert_false(redis_map_owns(NULL, &idle));
 }
 
+/* A range of one slot, whose primary has this id, and a replica that one. */
+#define OF_IDS(primary, replica)                                                                   \
+    "*1\r\n*4\r\n:0\r\n:0\r\n*3\r\n$1\r\nh\r\n:1\r\n$1\r\n" primary "\r\n"                         \
+    "*3\r\n$1\r\nh\r\n:2\r\n$1\r\n" replica "\r\n"
+
+static void must_be_akin(bool akin, const char *resp)
+{
+    redisReply *reply = reply_of(resp);
+    assert_int_equal(redis_map_is_akin(&map, reply), akin);
+    freeReplyObject(reply);
+}
+
+static void another_cluster_is_told_by_its_nodes_ids(void **state)
+{
+    (void)state;
+    must_be_akin(true, OF_IDS("a", "b"));
+    take(OF_IDS("a", "b"));
+    must_be_akin(true, OF_IDS("a", "c"));
+    must_be_akin(true, OF_IDS("b", "c")); /* the replica has taken over */
+    must_be_akin(true, OF_IDS("c", "a"));
+    must_be_akin(false, OF_IDS("c", "d"));
+    take(OF_IDS("b", "c"));
+    must_be_akin(true, OF_IDS("c", "d"));
+    must_be_akin(true, OF_IDS("a", "d")); /* who was cut off with c did not name it */
+    must_be_akin(false, OF_IDS("d", "e"));
+}
+
+static void who_tells_no_ids_may_be_any(void **state)
+{
+    (void)state;
+    take(OF_IDS("a", "b"));
+    must_be_akin(true, "*1\r\n*3\r\n:0\r\n:0\r\n*2\r\n$1\r\nh\r\n:1\r\n");
+    must_be_akin(true, "-ERR no\r\n");
+    must_be_akin(true, "*1\r\n*3\r\n:0\r\n:0\r\n$3\r\nyes\r\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
@@ -309,6 +345,8 @@ int main(void)
         TEST(a_number_lasts_and_is_the_last_to_be_given_again),
         TEST(there_is_an_end_to_the_numbers),
         TEST(the_nodes_that_have_slots_are_gone_through),
+        TEST(another_cluster_is_told_by_its_nodes_ids),
+        TEST(who_tells_no_ids_may_be_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
