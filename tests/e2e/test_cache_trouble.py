@@ -220,3 +220,28 @@ def test_a_full_cache_is_told_and_what_it_did_not_take_counted(start_guard, item
     other.client().config_set("maxmemory", 0)
     guard.redis().get("item:6")
     wait_until(lambda: not node(guard)["why"], PATIENCE, lambda: node(guard))
+
+
+@pytest.fixture
+def full_disk(other):
+    """Redis answers no write then, and no PING either."""
+    client, target = other.client(), other.directory / "dump.rdb"
+    target.mkdir()
+    client.set("item:1", "cached")
+    client.config_set("save", "100000 100000")
+    client.bgsave()
+    wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", PATIENCE,
+               "the disk to be full")
+    assert refusal(client.ping).startswith("MISCONF")
+    yield other
+    client.config_set("save", "")
+
+
+def test_one_whose_disk_is_full_is_up_for_who_connects_then(start_guard, items, full_disk):
+    guard = start_guard(items(), cache=full_disk.url)
+    wait_until(lambda: node(guard)["up"] and cache_up(guard) == 1, PATIENCE,
+               lambda: f"{node(guard)}\n{guard.log()}")
+    assert guard.redis().get("item:1") == b"cached"
+    assert guard.redis().get("item:2") == b"payload 2"
+    assert guard.redis().get("item:101") is None
+    assert refusal(lambda: guard.redis().set("plain", "1")).startswith("MISCONF")
