@@ -236,6 +236,8 @@ void upstream_mark_doubted(struct upstream *upstream);
 
 /* It comes up: whether it is doubted; then what waits in `out` and is a lookup of rows fails. */
 void upstream_judge_server(struct upstream *upstream);
+/* Its server was found to be no primary any more: those of others there are not to be trusted. */
+void upstream_note_demotion(struct upstream *upstream);
 /* Once in a while: it may be believed by now, or doubted, when the same holds. What was written
  * before is answered. */
 void upstream_review_server(struct upstream *upstream);

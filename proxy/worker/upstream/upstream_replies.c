@@ -180,9 +180,9 @@ static void take_role(struct upstream *upstream, struct span reply)
     upstream->asking_role = false;
     if (!objection)
         return;
-    if (!is_out_of_step(reply))
-        upstream->route->demotions++;
     upstream_lose(upstream, objection);
+    if (!is_out_of_step(reply))
+        upstream_note_demotion(upstream);
 }
 
 static void take_own(struct upstream *upstream, unsigned asked, struct span reply)

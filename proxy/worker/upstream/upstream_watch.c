@@ -116,8 +116,22 @@ static bool waits_in_vain(const struct upstream *upstream)
            !redis_map_owns(pool_map(upstream->route->pool), &upstream->node);
 }
 
-/* One shared connection finds it out, and all others are given up, too: also those whose clients
- * only wait for something. */
+static void ask_role_now(struct upstream *upstream)
+{
+    if (upstream->state == UP && !upstream->options.node)
+        upstream_ask_role(upstream);
+}
+
+/* One shared connection finds it out. Clients' own are given up, also those that only wait for
+ * something (check_role()); other shared ones may be at another server by now, and are asked. */
+void upstream_note_demotion(struct upstream *upstream)
+{
+    struct cache_route *route = upstream->route;
+    route->demotions++;
+    if (route->pool)
+        pool_each(route->pool, ask_role_now);
+}
+
 static void check_role(struct upstream *upstream)
 {
     if (upstream->state == CLOSED || upstream->state == CLOSING || upstream->options.replica)
