@@ -5,6 +5,7 @@
 #include "base/log/service.h"
 #include "base/memory.h"
 #include "keeper/keeper_run.h"
+#include "redis/redis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +60,14 @@ static void let_in(void *arg)
     service_ready();
 }
 
-/* Commits are this process' to confirm from here on. */
+/* Commits are this process' to confirm from here on. What the predecessor was still to delete from
+ * the cache it does not tell: where that takes no deletions now, it may have given them up. */
 static void stand_alone(void *arg)
 {
-    replication_speak(&((struct keeper *)arg)->replication);
+    struct keeper *keeper = arg;
+    replication_speak(&keeper->replication);
+    if (!redis_is_up(keeper->cache.here->redis) || purging_owes(&keeper->purging))
+        purging_missed(&keeper->purging);
 }
 
 /* ---- the predecessor ---- */

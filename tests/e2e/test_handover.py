@@ -12,6 +12,7 @@ import time
 import pytest
 import redis
 
+from beside import redis_beside
 from following import follow, paused, publish, synchronous  # noqa: F401, a fixture
 import servers
 from servers import PATIENCE
@@ -355,6 +356,22 @@ def test_a_file_behind_a_link_that_moved_is_the_same_file(start_guard, items, tm
         with Clients(guard, ask_both) as clients:
             succeed(guard)
         clients.check()
+
+
+def test_what_the_predecessor_could_not_delete_the_successor_deletes(follow, database, items):
+    """It was to be deleted from a cache that was away, and comes back with what it had."""
+    with redis_beside() as cache:
+        guard = follow(items(), cache=cache.url, drain_timeout="1s")
+        assert guard.redis().get("item:7") == b"payload 7"
+        cache.wait_for_key("item:7")
+        cache.client().save()
+        cache.kill()
+        database.execute("UPDATE items SET payload = 'new' WHERE id = 7")
+        wait_until(lambda: guard.status()["stream"]["purges_owed"], PATIENCE, guard.status)
+        succeed(guard)
+        cache.start()
+        wait_until(lambda: cache.client().get("item:7") in (None, b"new"), PATIENCE, guard.log)
+        assert guard.redis().get("item:7") == b"new"
 
 
 def test_a_signal_starts_the_successor(start_guard, items):
