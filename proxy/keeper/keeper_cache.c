@@ -145,16 +145,8 @@ static void on_node_gave(void *arg, int from, int to)
         purgers_gave(purgers_of(arg), from, to);
 }
 
-/* Each asks for itself, once a second while it finds nothing amiss: one that has nothing to do at a
- * node does not notice that it was lost, and would send it the next command. */
-static void tell_workers_of_move(const struct cache_side *side)
-{
-    struct keeper *keeper = side->keeper;
-    if (side == keeper->cache.here && !keeper->draining)
-        keeper_tell_workers(keeper, MESSAGE_KEYS_MOVED);
-}
-
-/* Or nobody tells where they are. */
+/* Or nobody tells where they are. A worker that has nothing to do at a node does not notice by
+ * itself that it was lost, and would send it the next command. */
 static void on_keys_moved(void *arg)
 {
     struct cache_side *side = arg;
@@ -166,7 +158,8 @@ static void on_keys_moved(void *arg)
     if (purgers_of(side))
         purgers_moved(purgers_of(side));
     see_whole(side); /* a node that was down may be none any more */
-    tell_workers_of_move(side);
+    if (side == side->keeper->cache.here && !side->keeper->draining)
+        keeper_tell_workers(side->keeper, MESSAGE_KEYS_MOVED);
 }
 
 static int connect_to(struct cache_side *side, const struct config *config)

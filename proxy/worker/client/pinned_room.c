@@ -2,10 +2,10 @@
 #include "worker/client/pinned_room.h"
 
 #include "guard/fair_share.h"
-#include "worker/client/waits.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum { FEW = 100 }; /* a hundredth of the places */
 
@@ -49,12 +49,20 @@ bool pinned_reach(struct client *client, struct reply_slot **fence)
     return true;
 }
 
+/* Over the own connection, of a client who goes meanwhile: nobody hears of its end. */
+static void forget_wait(struct pinned *pinned)
+{
+    free(pinned->waits);
+    pinned->waits = NULL;
+    pinned->wait_count = pinned->waiting = 0;
+}
+
 void pinned_give_back(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     pinned_end_login(client);
-    if (pinned->waits && pinned->waits[0].upstream == pinned->own) /* of one who goes meanwhile */
-        waits_close(client, 0, false);
+    if (pinned->waits && pinned->waits[0].upstream == pinned->own)
+        forget_wait(pinned);
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         pinned_discount(client, 1);

@@ -1,11 +1,10 @@
 #include "worker/client/waits.h"
 
 #include "base/memory.h"
-#include "worker/client/pinned.h"
+#include "worker/client/pinned_room.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static const struct reply_slot_kind fence_kind = {0};
@@ -30,8 +29,6 @@ static const struct upstream_owner waiter = {.takes = takes_nothing, .lost = los
 static int wait_in_own(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
-    if (pinned_begin(client) < 0)
-        return -EBUSY;
     pinned->waits = xcalloc(1, sizeof *pinned->waits);
     pinned->waits[0].upstream = pinned->own;
     pinned->wait_count = pinned->waiting = 1;

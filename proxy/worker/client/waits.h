@@ -6,8 +6,9 @@
 #include "worker/client/client.h"
 
 /* Opens pinned.waits, to each primary, on which nothing is sent before all is answered that was
- * asked for so far. How many there are, or -EBUSY, answered, as pinned_begin(). The second: one is
- * not needed any more; `all`: the others are given up, too. */
+ * asked for so far; of one server it is the client's own, which it has. How many there are, or
+ * -EBUSY, answered, as pinned_begin(). The second: one is not needed any more; `all`: the others
+ * are given up, too. */
 int waits_open(struct client *client);
 void waits_close(struct client *client, unsigned number, bool all);
 

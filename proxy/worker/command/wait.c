@@ -13,11 +13,14 @@
 #include "base/clock.h"
 #include "redis/topology/redis_standing.h"
 #include "resp/resp_number.h"
+#include "worker/client/pinned.h"
 #include "worker/client/waits.h"
 #include "worker/command/whole.h"
+#include "worker/upstream/pool.h"
 #include "worker/upstream/standing_text.h"
 #include "worker/upstream/upstream.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -198,10 +201,17 @@ static void ask_first(struct client *client, const struct request *request, stru
     ask(slot, number, "0", FIRST_MS);
 }
 
+static int open_waits(struct client *client)
+{
+    if (!pool_is_cluster(client_pool(client)) && pinned_begin(client) < 0)
+        return -EBUSY;
+    return waits_open(client);
+}
+
 void wait_ask_all(struct client *client, const struct request *request, enum command_join join,
                   const struct reply_slot_kind *kind, wait_ask *ask_one)
 {
-    int opened = waits_open(client);
+    int opened = open_waits(client);
     if (opened == 0)
         whole_to_all(client, request, join); /* it fails, at once */
     if (opened <= 0)
