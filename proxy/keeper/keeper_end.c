@@ -70,6 +70,8 @@ static void wait_for_purges(uv_timer_t *tick)
         if (!is_late(keeper))
             return;
         purging_give_up(&keeper->purging);
+    } else {
+        succession_tell_purged(&keeper->succession);
     }
     end_cache(keeper);
 }

@@ -5,7 +5,6 @@
 #include "base/log/service.h"
 #include "base/memory.h"
 #include "keeper/keeper_run.h"
-#include "redis/redis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,13 +60,17 @@ static void let_in(void *arg)
 }
 
 /* Commits are this process' to confirm from here on. What the predecessor was still to delete from
- * the cache it does not tell: where that takes no deletions now, it may have given them up. */
-static void stand_alone(void *arg)
+ * the cache when it ended, or was ended, nobody knows. */
+static void stand_alone(void *arg, bool has_purged)
 {
     struct keeper *keeper = arg;
     replication_speak(&keeper->replication);
-    if (!redis_is_up(keeper->cache.here->redis) || purging_owes(&keeper->purging))
-        purging_missed(&keeper->purging);
+    if (has_purged || keeper->draining)
+        return;
+    log_warning(
+        "the predecessor has not deleted from the cache all that it had to: all keys of the "
+        "keyspaces will be");
+    purging_missed(&keeper->purging);
 }
 
 /* ---- the predecessor ---- */

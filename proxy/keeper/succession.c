@@ -8,6 +8,7 @@
  *      ALIVE  ─────────── again and again, for as long as clients are left ──▶
  *      ◀────── HEARD, as each ALIVE was sent ──────────────────────────────────
  *      QUIET  ─────────── and not any more: it ends ─────────────────────────▶
+ *      PURGED ─────────── it owes the cache nothing ─────────────────────────▶
  *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
  *      DISMISSED ─────── instead of YOURS, to one that does not read ────────▶
  *
@@ -26,9 +27,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Frames; `applied` answers entries in their order, once both guard. Alive and quiet are the
- * predecessor's: an older one says neither, or not when, and a frame that is not known is left
- * alone. */
+/* Frames; `applied` answers entries in their order, once both guard. Alive, quiet and purged are
+ * the predecessor's: an older one says none of them, or not when, and a frame that is not known is
+ * left alone. */
 enum {
     ENTRY = 'e',
     APPLIED = 'a',
@@ -38,6 +39,7 @@ enum {
     ALIVE = 'l', /* and when it was said, by the predecessor's clock */
     HEARD = 'h',
     QUIET = 'q',
+    PURGED = 'g',
     LACKING = 'k',
     DISMISSED = 'd' /* an older one waits on, for what does not come */
 };
@@ -133,7 +135,7 @@ static void go_on_waiting(struct succession *succession)
 static void stand_alone(struct succession *succession)
 {
     bool waits = succession->phase == SUCCESSION_WAITING;
-    succession->options.stand_alone(succession->options.arg);
+    succession->options.stand_alone(succession->options.arg, succession->has_purged);
     if (!waits) {
         serve_alone(succession);
         return;
@@ -309,6 +311,8 @@ static void on_frame(void *arg, int kind, struct span bytes)
         succession->options.lacks(succession->options.arg, bytes);
     else if (kind == DISMISSED && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_dismissal(succession);
+    else if (kind == PURGED)
+        succession->has_purged = true;
     else if (kind == ALIVE)
         take_alive(succession, bytes);
     else if (kind == HEARD)
@@ -397,6 +401,12 @@ void succession_fall_silent(struct succession *succession)
 {
     if (succession->phase == SUCCESSION_YIELDED && succession->channel)
         say(succession, QUIET);
+}
+
+void succession_tell_purged(struct succession *succession)
+{
+    if (succession->channel)
+        say(succession, PURGED);
 }
 
 void succession_go_on(struct succession *succession)

@@ -61,8 +61,9 @@ struct succession_options {
     bool (*knows)(void *arg, uint64_t time);
     /* The list of this keyspace lacks keys that the predecessor was told. */
     void (*lacks)(void *arg, struct span keyspace);
-    void (*let_in)(void *arg);      /* clients, from here on */
-    void (*stand_alone)(void *arg); /* there is no predecessor any more */
+    void (*let_in)(void *arg); /* clients, from here on */
+    /* There is no predecessor any more; and it has deleted from the cache all that it had to. */
+    void (*stand_alone)(void *arg, bool has_purged);
     /* The predecessor: nothing is confirmed behind this position; nobody is let in any more; and
      * there is no successor any more, or it does not answer. */
     void (*limit)(void *arg, uint64_t position);
@@ -88,6 +89,7 @@ struct succession {
     struct channel *channel; /* to the other one, or NULL */
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
+    bool has_purged;         /* the predecessor, it says: succession_tell_purged() */
     bool is_ready;           /* the successor, it says */
     bool dismissed;          /* the successor is told nothing any more, and does not take over */
     size_t unread_max;       /* bytes; it is when it leaves more of them */
@@ -116,6 +118,9 @@ bool succession_waits(const struct succession *succession);
 
 /* The predecessor's clients have left: it ends, and looks after nothing else any more. */
 void succession_fall_silent(struct succession *succession);
+
+/* What was to be deleted from the cache is: else whoever follows deletes all again. */
+void succession_tell_purged(struct succession *succession);
 
 /* From within yield(): what a keyspace's file lists is not all that was told. */
 void succession_tell_lacking(struct succession *succession, const char *keyspace);

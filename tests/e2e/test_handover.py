@@ -374,6 +374,29 @@ def test_what_the_predecessor_could_not_delete_the_successor_deletes(follow, dat
         assert guard.redis().get("item:7") == b"new"
 
 
+def test_where_it_has_deleted_all_that_is_cached_stays(follow, database, items, cache):
+    guard = follow(items())
+    for number in range(1, 51):
+        assert guard.redis().get(f"item:{number}") == b"payload %d" % number
+        cache.wait_for_key(f"item:{number}")
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            database.execute("UPDATE items SET payload = 'new' WHERE id > 90")
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    try:
+        for _ in range(ROUNDS):
+            succeed(guard)
+    finally:
+        stop.set()
+        writer.join()
+    assert cache.client().exists(*(f"item:{number}" for number in range(1, 51))) == 50
+    assert "the predecessor has not deleted" not in guard.log(5000)
+
+
 def test_a_signal_starts_the_successor(start_guard, items):
     guard = start_guard(items())
     with Clients(guard, ask_both) as clients:

@@ -52,8 +52,9 @@ static void let_in(void *arg)
     ((struct bench *)arg)->let_in++;
 }
 
-static void stand_alone(void *arg)
+static void stand_alone(void *arg, bool has_purged)
 {
+    (void)has_purged;
     ((struct bench *)arg)->alone++;
 }
 
