@@ -229,12 +229,14 @@ def full_disk(other):
     target.mkdir()
     client.set("item:1", "cached")
     client.config_set("save", "100000 100000")
-    client.bgsave()
-    wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", PATIENCE,
-               "the disk to be full")
-    assert refusal(client.ping).startswith("MISCONF")
-    yield other
-    client.config_set("save", "")
+    try:
+        client.bgsave()
+        wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err", PATIENCE,
+                   "the disk to be full")
+        assert refusal(client.ping).startswith("MISCONF")
+        yield other
+    finally:
+        client.config_set("save", "")
 
 
 def test_one_whose_disk_is_full_is_up_for_who_connects_then(start_guard, items, full_disk):

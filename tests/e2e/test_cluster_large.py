@@ -19,7 +19,7 @@ KEY = "large:1"
 @pytest.fixture
 def guard(follow, items, cluster):
     return follow(items(), cache=cluster.url, workers=1, cache_connections=1, max_client_memory="48mb",
-                  own_connections=20)
+                  own_connections=20, cache_timeout="60s")
 
 
 class TestCommand:
@@ -39,7 +39,7 @@ class TestCommand:
                 paused.callback(node.resume)
             wire.send(command(*words))
             wait_until(lambda: guard.status()["commands"] == 2 and
-                       guard.status()["client_memory_bytes"] > 4 * MEGABYTE, 4, guard.status)
+                       guard.status()["client_memory_bytes"] > 4 * MEGABYTE, PATIENCE, guard.status)
             wire.send(command("SET", KEY, "small again") + command("GET", KEY))
             paused.close()
             assert wire.read_replies(3) == reply + b"+OK\r\n" + bulk("small again")

@@ -102,8 +102,8 @@ static bool has_telling_write(const struct upstream *upstream)
 static void lose_doubted(struct upstream *upstream)
 {
     bool all = upstream->gathered == upstream->in_flight.count;
-    snprintf(upstream->trouble, sizeof upstream->trouble, "%s", all ? upstream_doubted_text : "");
-    upstream_lose(upstream, upstream->trouble);
+    snprintf(upstream->trouble, sizeof upstream->trouble, "%s", upstream_doubted_text);
+    upstream_lose(upstream, all ? upstream->trouble : "it is doubted, and a write waits");
 }
 
 /* A write that is gathered must not be done unheard, and cannot be told from the bytes around it:
