@@ -176,7 +176,7 @@ void upstream_lose(struct upstream *upstream, const char *why)
     /* One client's own may have ended for what that client did, and says nothing of the server. */
     if (!finished && !(upstream_is_own(upstream) && upstream->state == UP))
         redis_dial_distrust(&upstream->dial);
-    if (!finished && upstream->route->cluster)
+    if (upstream->route->cluster)
         redis_cluster_refresh(upstream->route->cluster);
     if (upstream->attempt != ATTEMPT_TOO_OLD)
         upstream->attempt = ATTEMPT_OVER;
