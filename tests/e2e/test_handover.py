@@ -30,6 +30,18 @@ def succeed(guard):
     guard.wait_guarding()
 
 
+def succeed_beside(guard, act, stop):
+    """Again and again, while a thread acts until it is told to stop."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        for _ in range(ROUNDS):
+            succeed(guard)
+    finally:
+        stop.set()
+        thread.join()
+
+
 class Client(threading.Thread):
     """Connects, asks some questions, leaves; again and again. What is not as it must be is kept."""
 
@@ -118,14 +130,7 @@ def test_a_row_is_known_when_its_commit_has_returned(follow, database, items):
                     failed.append((number, said))
             connection.close()
 
-        writer = threading.Thread(target=write)
-        writer.start()
-        try:
-            for _ in range(ROUNDS):
-                succeed(guard)
-        finally:
-            stop.set()
-            writer.join()
+        succeed_beside(guard, write, stop)
     assert not failed, failed[:5]
     assert next(ids) > 1000
 
@@ -385,14 +390,7 @@ def test_where_it_has_deleted_all_that_is_cached_stays(follow, database, items, 
         while not stop.is_set():
             database.execute("UPDATE items SET payload = 'new' WHERE id > 90")
 
-    writer = threading.Thread(target=change)
-    writer.start()
-    try:
-        for _ in range(ROUNDS):
-            succeed(guard)
-    finally:
-        stop.set()
-        writer.join()
+    succeed_beside(guard, change, stop)
     assert cache.client().exists(*(f"item:{number}" for number in range(1, 51))) == 50
     assert "the predecessor has not deleted" not in guard.log(5000)
 

@@ -27,10 +27,9 @@ bool address_same_place(const struct address *a, const struct address *b);
 enum { ADDRESS_NETWORK_SIZE = 48 };
 
 /* Where somebody is, by an address without a port: hosts of one network of IPv6, whose first half
- * they have in common, may be one host, which may have as many addresses as it likes.
- * "[2001:db8::1]" is
- * "[2001:db8::]/64", an address that stands for one of IPv4 is that, any other text is itself, as
- * far as there is room. */
+ * they have in common, may be one host, which may have as many addresses as it likes. That of
+ * "[2001:db8::1]" is "[2001:db8::]/64"; an address that stands for one of IPv4 is that; any other
+ * text is itself, as far as there is room. */
 void address_network(const char *address, char network[ADDRESS_NETWORK_SIZE]);
 
 /* True for 127.0.0.0/8, ::1, localhost and unix sockets. */

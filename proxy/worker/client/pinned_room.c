@@ -49,8 +49,7 @@ bool pinned_reach(struct client *client, struct reply_slot **fence)
     return true;
 }
 
-/* Over the own connection, of a client who goes meanwhile: nobody hears of its end. */
-static void forget_wait(struct pinned *pinned)
+void pinned_forget_waits(struct pinned *pinned)
 {
     free(pinned->waits);
     pinned->waits = NULL;
@@ -62,7 +61,7 @@ void pinned_give_back(struct client *client)
     struct pinned *pinned = &client->pinned;
     pinned_end_login(client);
     if (pinned->waits && pinned->waits[0].upstream == pinned->own)
-        forget_wait(pinned);
+        pinned_forget_waits(pinned); /* of a client that goes: nobody hears of its end */
     if (!pinned_track_of(pinned, pinned->own)) {
         upstream_close(pinned->own);
         pinned_discount(client, 1);

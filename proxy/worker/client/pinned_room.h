@@ -37,6 +37,9 @@ void pinned_give_back(struct client *client);
 /* Nobody waits for what is before the first command for the own connection any more. */
 void pinned_answer_fence(struct pinned *pinned);
 
+/* None of pinned.waits is needed any more, and none is open but the own one. */
+void pinned_forget_waits(struct pinned *pinned);
+
 /* Whether all before the fence is answered, which is then not needed any more: it is forgotten. */
 bool pinned_reach(struct client *client, struct reply_slot **fence);
 

@@ -5,8 +5,6 @@
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
-#include <stdlib.h>
-
 static const struct reply_slot_kind fence_kind = {0};
 
 static bool takes_nothing(struct client *client, struct upstream *upstream, struct span frame)
@@ -84,11 +82,8 @@ void waits_close(struct client *client, unsigned number, bool all)
     }
     if (all)
         each_wait(pinned, give_up);
-    if (--pinned->waiting)
-        return;
-    free(pinned->waits);
-    pinned->waits = NULL;
-    pinned->wait_count = 0;
+    if (!--pinned->waiting)
+        pinned_forget_waits(pinned);
 }
 
 void waits_finish(struct client *client)

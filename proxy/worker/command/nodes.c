@@ -238,7 +238,7 @@ static bool is_there(struct client *client, struct span key)
 static bool go_to_state(struct client *client, const struct request *request, struct span key)
 {
     if (footing_may_lack(client, key)) {
-        resp_write_error(client_reply(client), "%s", refusals_on_its_way);
+        resp_write_error(client_reply(client), "%s", UPSTREAM_ON_ITS_WAY);
         return false;
     }
     if (is_there(client, key)) {

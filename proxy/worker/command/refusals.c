@@ -3,9 +3,6 @@
 #include "worker/client/client.h"
 #include "worker/command/unnamed.h"
 
-const char refusals_on_its_way[] =
-    "TRYAGAIN the key's slot goes to another node of the cluster, try again";
-
 void refusals_say(struct client *client, const struct request *request)
 {
     struct span name = request->arguments[0];

@@ -4,9 +4,6 @@
 
 #include "worker/request/request.h"
 
-/* Of a key whose slot is on its way from node to node. */
-extern const char refusals_on_its_way[];
-
 /* The command, which cannot be asked of several nodes, or whose keys nobody tells. */
 void refusals_say(struct client *client, const struct request *request);
 

@@ -17,7 +17,6 @@
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
-#include "worker/command/refusals.h"
 #include "worker/command/wait.h"
 #include "worker/command/watching.h"
 #include "worker/command/withheld.h"
@@ -99,7 +98,7 @@ static void refused_reply(struct reply_slot *slot, unsigned index, struct span r
             "NESTGUARD unsupported: inside MULTI a keyspace's filter is not asked or "
             "added to; do it before",
         [REFUSED_ELSEWHERE] = "CROSSSLOT Keys in request don't hash to the same slot",
-        [REFUSED_ON_ITS_WAY] = refusals_on_its_way,
+        [REFUSED_ON_ITS_WAY] = UPSTREAM_ON_ITS_WAY,
         [REFUSED_ONE_NODE] = "NESTGUARD unsupported: inside MULTI a cluster is not asked for more "
                              "than one node has; do it before",
         [REFUSED_UNTOLD] = "NESTGUARD cache error: it does not say which of this command's words "

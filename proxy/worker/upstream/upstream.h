@@ -18,6 +18,9 @@ struct client;
 struct redis_place;
 struct upstream;
 
+/* What a client gets, without its dash, for a key whose slot is on its way from node to node. */
+#define UPSTREAM_ON_ITS_WAY "TRYAGAIN the key's slot goes to another node of the cluster, try again"
+
 /* For a connection that one client has of its own. */
 struct upstream_owner {
     /* A whole reply or push; with upstream_relay() any bytes. True: the owner has taken it. False:

@@ -53,8 +53,8 @@ static void send_on(struct upstream *upstream, const struct in_flight *request, 
     request->slot->waiting--; /* it waited for one already */
 }
 
-static const struct span moved = {
-    "-TRYAGAIN the key's slot goes to another node of the cluster, try again\r\n", 73};
+static const char moved_text[] = "-" UPSTREAM_ON_ITS_WAY "\r\n";
+static const struct span moved = {moved_text, sizeof moved_text - 1};
 
 static const struct span unclear = {
     "-CLUSTERDOWN a node says that another has the key, and not where that is\r\n", 74};
