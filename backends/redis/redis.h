@@ -17,6 +17,7 @@
 
 struct redis;
 struct redis_cluster_options; /* see redis_cluster.h */
+struct redis_map;             /* see redis_map.h */
 struct redis_sentinels;       /* see redis_topology.h */
 
 /* Of a cluster, whose nodes come and go: each is a struct redis, with a number of its own. All of
@@ -40,6 +41,8 @@ struct redis_options {
     struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
     /* Not NULL: they know where it is, and host, port and path count for nothing. Copied. */
     const struct redis_sentinels *sentinels;
+    /* Not NULL: of a cluster's node, whose map this is; it outlives the connection. */
+    const struct redis_map *map;
     /* Not NULL: it is a cluster, and what follows is for each of its nodes, but for their
      * addresses. Texts outlive it. */
     const struct redis_nodes *nodes;

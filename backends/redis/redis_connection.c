@@ -450,7 +450,12 @@ int redis_create(struct redis **out, uv_loop_t *loop, const struct redis_options
     redis->greeting = (struct redis_greeting){.login = redis_login_of(&redis->options),
                                               .send = greet_with,
                                               .done = on_greeted,
-                                              .arg = redis};
+                                              .arg = redis,
+                                              .map = options->map};
+    if (options->map) {
+        redis->greeting.place.port = options->port;
+        snprintf(redis->greeting.place.host, REDIS_HOST_SIZE, "%s", options->host);
+    }
     redis->wire = (struct redis_wire){
         .reply = on_reply, .broken = on_broken, .closed = on_wire_closed, .arg = redis};
     redis->state_cb = state;

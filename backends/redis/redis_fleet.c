@@ -93,6 +93,7 @@ static struct fleet_node *join(struct redis_fleet *fleet, int number)
     struct redis_options options = fleet->server;
     options.host = place->host;
     options.port = place->port;
+    options.map = map_of(fleet);
     *node = (struct fleet_node){.fleet = fleet, .number = number};
     redis_create(&node->redis, fleet->loop, &options, on_state, node);
     fleet->nodes[number] = node;

@@ -124,7 +124,8 @@ static bool takes_no_writes(const struct redis_answer *answer)
 static void on_pong(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
-    const char *objection = redis_role_objection(greeting->role);
+    const char *objection =
+        greeting->is_stranger ? redis_stranger_text : redis_role_objection(greeting->role);
     bool is_refused = answer->outcome == REDIS_REFUSED;
     note_trouble(greeting, answer);
     if (objection && answer->outcome != REDIS_DOWN)
@@ -172,6 +173,14 @@ static void on_replication(void *arg, const struct redis_answer *answer)
     read_role(greeting, answer);
 }
 
+static void on_node(void *arg, const struct redis_answer *answer)
+{
+    struct redis_greeting *greeting = arg;
+    greeting->is_stranger =
+        answer->text.at && redis_map_is_stranger(greeting->map, &greeting->place, answer->text.at,
+                                                 answer->text.length);
+}
+
 /* Asked last, and so believed before what INFO said. */
 static void on_role(void *arg, const struct redis_answer *answer)
 {
@@ -196,7 +205,7 @@ void redis_greet(struct redis_greeting *greeting)
 {
     size_t count = redis_login_steps(greeting->steps, &greeting->login);
     greeting->own = (struct redis_identity){0};
-    greeting->busy = false;
+    greeting->busy = greeting->is_stranger = false;
     greeting->role = REDIS_ROLE_UNKNOWN;
     greeting->answered = 0;
     for (size_t i = 0; i < count; i++)
@@ -205,6 +214,8 @@ void redis_greet(struct redis_greeting *greeting)
     ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, on_client_id);
     ask(greeting, (const char *[]){"INFO", "server"}, 2, on_server);
     ask(greeting, (const char *[]){"INFO", "replication"}, 2, on_replication);
+    if (greeting->map)
+        ask(greeting, (const char *[]){"CLUSTER", "MYID"}, 2, on_node);
     ask(greeting, (const char *[]){"ROLE"}, 1, on_role);
     ask(greeting, (const char *[]){"PING"}, 1, on_pong);
 }

@@ -1,7 +1,7 @@
 /* The first commands of the guard's own connection to the cache, before any other may go. Private
  * to backends/.
  *
- *   login (redis_login.h) ─▶ CLIENT NO-EVICT, CLIENT ID, INFO twice, ROLE ─▶ PING
+ *   login (redis_login.h) ─▶ CLIENT NO-EVICT, CLIENT ID, INFO twice, CLUSTER MYID, ROLE ─▶ PING
  *                                                   ─▶ CLIENT KILL of the one before ─▶ done
  *
  * NO-EVICT has it stay when clients take more memory than the server has for them
@@ -25,6 +25,7 @@
 #include "redis/protocol/redis_login.h"
 #include "redis/protocol/redis_role.h"
 #include "redis/redis.h"
+#include "redis/topology/redis_map.h"
 
 /* A connection as its server knows it. */
 struct redis_identity {
@@ -36,16 +37,21 @@ struct redis_identity {
     char history[41];
 };
 
-/* Zeroed, then the first four set. Is used for one connection after the other. */
+/* Zeroed, then the first four set, and of a cluster's node the next two. Is used for one connection
+ * after the other. */
 struct redis_greeting {
     struct redis_login login;
     void (*send)(void *arg, struct redis_command *command); /* its done and arg are set */
     void (*done)(void *arg, const char *error);             /* NULL: other commands may go */
     void *arg;
+    const struct redis_map *map; /* of the cluster that the server at that place is a node of; NULL:
+                                    of none */
+    struct redis_place place;
     struct redis_identity last; /* the last connection whose greeting went well */
     struct redis_identity own;
     struct redis_login_step steps[REDIS_LOGIN_STEPS];
     size_t answered;      /* of the steps */
+    bool is_stranger;     /* the server is none of that cluster any more */
     bool left;            /* set by the owner: that one was lost with commands that had no answer */
     bool busy;            /* the server cannot answer all of this just now */
     enum redis_role role; /* of the server, by ROLE or else by INFO; no other than a primary's

@@ -154,6 +154,21 @@ void greeting_read_run_id(char run_id[RUN_ID_SIZE], struct span reply)
     run_id[length] = '\0';
 }
 
+void greeting_write_node(struct buffer *out)
+{
+    resp_write_command(out, (struct span[]){span_of("CLUSTER"), span_of("MYID")}, 2);
+}
+
+/* A bulk string. */
+struct span greeting_read_node(struct span reply)
+{
+    const char *line = reply.at[0] == '$' ? memchr(reply.at, '\n', reply.length) : NULL;
+    size_t head = line ? (size_t)(line + 1 - reply.at) : 0;
+    if (!line || reply.length < head + 2)
+        return span_of("");
+    return (struct span){line + 1, reply.length - head - 2};
+}
+
 void greeting_write_id(struct buffer *out)
 {
     resp_write_command(out, (struct span[]){span_of("CLIENT"), span_of("ID")}, 2);

@@ -35,6 +35,12 @@ uint64_t greeting_read_id(struct span reply);
 void greeting_write_server(struct buffer *out);
 void greeting_read_run_id(char run_id[RUN_ID_SIZE], struct span reply);
 
+/* Before that, of a cluster's node: its id in the cluster, which has one reply, and may be an
+ * error.
+ * "": it does not say. */
+void greeting_write_node(struct buffer *out);
+struct span greeting_read_node(struct span reply);
+
 /* Only the first of them, also where no password is configured. */
 void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 

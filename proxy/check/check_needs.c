@@ -57,6 +57,13 @@ const struct need needs[] = {
      PROBLEM_WARNING,
      "a node that is cut off from the others is believed: for keys that others have by now, errors "
      "and stale values"},
+    {"CLUSTER MYID",
+     "+cluster|myid",
+     {"CLUSTER", "MYID"},
+     FOR_CLUSTER,
+     PROBLEM_WARNING,
+     "a node of another cluster that has been given the address of one of this is taken for it: "
+     "its values for this one's, and keys deleted there"},
     {"ASKING",
      "+asking",
      {"ASKING"},

@@ -23,20 +23,23 @@ def array(*parts):
 
 
 def ranges(*those):
-    """The answer to CLUSTER SLOTS that has these: first, last, port, and perhaps the host."""
+    """The answer to CLUSTER SLOTS that has these: first, last, port, perhaps the host, and perhaps its
+    id."""
     return array(*(array(b":%d\r\n" % first, b":%d\r\n" % last,
-                         array(bulk(host[0] if host else "127.0.0.1"), b":%d\r\n" % port))
-                   for first, last, port, *host in those))
+                         array(bulk(more[0] if more else "127.0.0.1"), b":%d\r\n" % port,
+                               *(bulk(name) for name in more[1:])))
+                   for first, last, port, *more in those))
 
 
 class Node:
     """answer(words) is asked before the server is: bytes, SILENCE, HANG_UP, or None, which leaves it
-    to the server. `slots` is the answer to CLUSTER SLOTS; None: all are its own."""
+    to the server. `slots` is the answer to CLUSTER SLOTS; None: all are its own. `id` is the one to
+    CLUSTER MYID; None: that is refused."""
 
     def __init__(self, server):
         self.server = server
         self.answer = lambda words: None
-        self.slots = None
+        self.slots = self.id = None
         self.asked = collections.Counter()
         self.accepted = 0
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -77,6 +80,8 @@ class Node:
         said = self.answer(words)
         if said is not None:
             return said
+        if name == "CLUSTER" and words[1].upper() == b"MYID":
+            return bulk(self.id) if self.id else b"-NOPERM no\r\n"
         if name == "CLUSTER":
             return ranges((0, 16383, self.port)) if self.slots is None else self.slots
         said = wire.ask(*words)

@@ -11,7 +11,7 @@ from servers import PATIENCE
 from test_check_rights import documented_rights
 from wire import Wire
 
-IN_A_CLUSTER = ["+cluster|slots", "+cluster|info", "+asking", "+readonly"]
+IN_A_CLUSTER = ["+cluster|slots", "+cluster|info", "+cluster|myid", "+asking", "+readonly"]
 FOR_SENTINELS = ["+sentinel|get-master-addr-by-name", "+subscribe", "+unsubscribe", "&+switch-master"]
 
 

@@ -181,10 +181,11 @@ static void look_elsewhere(struct redis_cluster *cluster)
 }
 
 /* The address may be another cluster's by now. That the cluster was made anew is what a seed says
- * when nobody of the one before has been found in a whole round. */
+ * when nobody of the one before has been found in a whole round: not in what was left of the one in
+ * which somebody was, nor in the next. */
 static bool is_strange(const struct redis_cluster *cluster, const struct redisReply *reply)
 {
-    bool may_be_anew = cluster->is_seed && cluster->rounds != cluster->known_round;
+    bool may_be_anew = cluster->is_seed && cluster->rounds - cluster->known_round > 1;
     return cluster->has_map && !may_be_anew && !redis_map_is_akin(&cluster->map, reply);
 }
 
@@ -192,17 +193,19 @@ static bool is_strange(const struct redis_cluster *cluster, const struct redisRe
 static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
 {
     const char *why;
+    if (is_strange(cluster, reply)) {
+        lose(cluster, "", "is of another cluster: it names none of the nodes known so far");
+        return;
+    }
     if (cluster->is_down && cluster->has_map) {
+        if (redis_map_is_akin(&cluster->map, reply))
+            cluster->known_round = cluster->rounds;
         redis_map_look_over(&cluster->map, reply, &cluster->place);
         look_elsewhere(cluster);
         return;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
         lose(cluster, "refuses CLUSTER SLOTS: ", reply->str);
-        return;
-    }
-    if (is_strange(cluster, reply)) {
-        lose(cluster, "", "is of another cluster: it names none of the nodes known so far");
         return;
     }
     int status = redis_map_take(&cluster->map, reply, &cluster->place, &why);

@@ -11,7 +11,7 @@
 void redis_map_init(struct redis_map *map)
 {
     *map = (struct redis_map){.nodes = allocate(REDIS_MAP_NODES, sizeof *map->nodes),
-                              .ids = allocate(REDIS_MAP_NODES, sizeof *map->ids)};
+                              .ids = allocate(REDIS_MAP_IDS, sizeof *map->ids)};
 }
 
 void redis_map_finish(struct redis_map *map)
@@ -98,12 +98,21 @@ static int free_number(struct redis_map *map)
     return -ENOSPC;
 }
 
-int redis_map_number(struct redis_map *map, const struct redis_place *place)
+/* -1: it has none. */
+static int find(const struct redis_map *map, const struct redis_place *place)
 {
     for (unsigned i = 0; i < map->count; i++)
         if (redis_place_equal(&map->nodes[i].place, place))
             return (int)i;
-    int number = free_number(map);
+    return -1;
+}
+
+int redis_map_number(struct redis_map *map, const struct redis_place *place)
+{
+    int number = find(map, place);
+    if (number >= 0)
+        return number;
+    number = free_number(map);
     if (number >= 0)
         map->nodes[number] = (struct redis_map_node){.place = *place, .mark = mark_of(place)};
     return number;
@@ -292,8 +301,11 @@ static bool take(struct redis_map *map, const struct said *said)
 {
     int numbers[REDIS_MAP_NAMED];
     bool changed = false;
-    for (unsigned i = 0; i < said->count; i++)
+    for (unsigned i = 0; i < said->count; i++) {
         numbers[i] = redis_map_number(map, &said->nodes[i]);
+        if (numbers[i] >= 0)
+            map->nodes[numbers[i]].is_named = true;
+    }
     for (unsigned slot = 0; slot < REDIS_SLOTS; slot++)
         if (said->owners[slot] && numbers[said->owners[slot] - 1] >= 0)
             changed |= redis_map_move(map, slot, numbers[said->owners[slot] - 1]);
@@ -313,11 +325,11 @@ static const struct redisReply *id_of(const struct redisReply *node)
 }
 
 /* FNV-1a (Fowler, Noll, Vo): ids are random themselves, and two with one hash do no harm. */
-static uint64_t hash_of(const struct redisReply *id)
+static uint64_t hash_of(const char *id, size_t length)
 {
     uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < id->len; i++)
-        hash = (hash ^ (unsigned char)id->str[i]) * 1099511628211u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)id[i]) * 1099511628211u;
     return hash;
 }
 
@@ -330,7 +342,7 @@ static bool each_id(const struct redisReply *answer, bool (*act)(void *arg, uint
         const struct redisReply *range = answer->element[i];
         for (size_t j = 2; range->type == REDIS_REPLY_ARRAY && j < range->elements; j++) {
             const struct redisReply *id = id_of(range->element[j]);
-            if (id && act(arg, hash_of(id)))
+            if (id && act(arg, hash_of(id->str, id->len)))
                 return true;
         }
     }
@@ -360,8 +372,8 @@ static bool remember(void *arg, uint64_t hash)
     if (is_known(map, hash))
         return false;
     map->ids[map->next_id] = hash;
-    map->next_id = (map->next_id + 1) % REDIS_MAP_NODES;
-    map->id_count += map->id_count < REDIS_MAP_NODES;
+    map->next_id = (map->next_id + 1) % REDIS_MAP_IDS;
+    map->id_count += map->id_count < REDIS_MAP_IDS;
     return false;
 }
 
@@ -371,6 +383,19 @@ bool redis_map_is_akin(const struct redis_map *map, const struct redisReply *ans
            each_id(answer, is_known, (void *)(uintptr_t)map);
 }
 
+const char redis_stranger_text[] =
+    "a node of another cluster answers there: the address has been given to it";
+
+/* A replica has no number: it is named by its primary, which may not know yet that it has gone. */
+bool redis_map_is_stranger(const struct redis_map *map, const struct redis_place *place,
+                           const char *id, size_t length)
+{
+    int number = find(map, place);
+    bool may_be_new = number >= 0 && !map->nodes[number].is_named;
+    return length && map->id_count && !may_be_new &&
+           !is_known((void *)(uintptr_t)map, hash_of(id, length));
+}
+
 int redis_map_take(struct redis_map *map, const struct redisReply *answer,
                    const struct redis_place *asked, const char **why)
 {
@@ -378,8 +403,11 @@ int redis_map_take(struct redis_map *map, const struct redisReply *answer,
     *why = read_answer(said, answer, asked);
     int changed = *why ? -EPROTO : take(map, said);
     free(said);
-    if (changed >= 0)
-        each_id(answer, remember, map);
+    if (changed < 0)
+        return changed;
+    if (!redis_map_is_akin(map, answer))
+        map->id_count = map->next_id = 0; /* it was made anew */
+    each_id(answer, remember, map);
     return changed;
 }
 

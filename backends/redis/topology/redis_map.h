@@ -25,9 +25,13 @@ struct redisReply;
  * nodes, replicas and all): so there are some for the next, whoever the last one named. */
 enum { REDIS_MAP_NODES = 1024, REDIS_MAP_NAMED = REDIS_MAP_NODES / 2 };
 
+/* That are kept: of replicas, too, and of nodes that have gone. */
+enum { REDIS_MAP_IDS = 4 * REDIS_MAP_NODES };
+
 struct redis_map_node {
     struct redis_place place; /* host "": the number is free */
     unsigned slots;           /* that it owns */
+    bool is_named;            /* by an answer, with its id: not only by a redirection so far */
     uint64_t mark;            /* of its place: the same in all maps */
 };
 
@@ -38,7 +42,7 @@ struct redis_map {
     unsigned next;                /* the number that is looked at first for another node */
     unsigned left_out;            /* slots that the last answer had no owner of */
     uint64_t *ids;                /* hashes of the nodes' ids that answers named, replicas' too */
-    size_t id_count, next_id;     /* REDIS_MAP_NODES at most; where the next goes */
+    size_t id_count, next_id;     /* REDIS_MAP_IDS at most; where the next goes */
     uint64_t digest; /* of which place has which slot: another as soon as one has moved */
 };
 
@@ -66,6 +70,13 @@ bool redis_map_is_akin(const struct redis_map *map, const struct redisReply *ans
  * out is counted. */
 void redis_map_look_over(struct redis_map *map, const struct redisReply *answer,
                          const struct redis_place *asked);
+
+/* Whether the node at that place is of another cluster, as the id shows by which it calls itself
+ * (CLUSTER MYID; "": it does not tell): its address has been given to somebody else. Whom no answer
+ * has named so far may have come a moment ago. */
+bool redis_map_is_stranger(const struct redis_map *map, const struct redis_place *place,
+                           const char *id, size_t length);
+extern const char redis_stranger_text[]; /* why it is not connected to then */
 
 /* A slot is the node's from now on; false: it was before. */
 bool redis_map_move(struct redis_map *map, unsigned slot, int number);

@@ -110,6 +110,8 @@ struct upstream {
     void *hear_arg;
     uint64_t standing_asked; /* clock_ms(); 0: it is not under way */
     uint64_t fresh;          /* see upstream_fresh() */
+    bool asks_node;          /* by this greeting: which node of the cluster the server is */
+    unsigned facts;          /* replies of this greeting behind that to ROLE */
     unsigned demotions;      /* the route's, when this connection was begun */
     bool in_trouble;         /* an answer to this greeting says so */
     bool is_urgent;          /* comes up though the cache is busy */
@@ -145,6 +147,9 @@ static inline bool upstream_was_tried(const struct upstream *upstream)
 {
     return upstream->attempt == ATTEMPT_OVER || upstream->attempt == ATTEMPT_TOO_OLD;
 }
+
+/* Reads from the stream, or not, as its replies can be taken in; `was_reading`: it does. */
+void upstream_follow_intake(struct upstream *upstream, bool was_reading);
 
 /* Whether the stream is read from now. The greeting always is. */
 static inline bool upstream_is_reading(const struct upstream *upstream)
@@ -219,8 +224,8 @@ void upstream_closed(struct upstream *upstream);
  */
 void upstream_greet(struct upstream *upstream);
 
-/* How many replies of the greeting come behind that to ROLE. */
-unsigned upstream_facts(const struct upstream *upstream);
+/* A reply to it; behind it `left` more are to come. */
+void upstream_greeted(struct upstream *upstream, unsigned left, struct span reply);
 
 /* The slot hears at the end of the turn that the request has failed. */
 void upstream_fail_later(struct upstream *upstream, struct in_flight request);

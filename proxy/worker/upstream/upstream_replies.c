@@ -2,7 +2,7 @@
  *
  *   on_read() ─▶ read_replies() ─ whole ─▶ deliver() ─┬─ unasked ─▶ goes_beside()
  *                     │                               ├─ a slot's ─▶ reply_slot_cache_reply()
- *                     │                               └─ its own ─▶ greeted(), take_role()
+ *                     │                               └─ its own ─▶ upstream_greeted(), take_role()
  *                     └─ a part of a large one ─▶ take_part() ─┬─▶ reply_slot_cache_part()
  *                                                              ├─ wanted whole ─▶ upstream_gather()
  *                                                              └─ by nobody ─▶ upstream_skip()
@@ -20,7 +20,6 @@ enum {
     READ_BYTES = 64 * 1024,        /* room for one read */
     LARGE_BYTES = 256 * 1024,      /* of a reply that is not all there */
     STALL_BYTES = 4 * 1024 * 1024, /* waiting for its client */
-    BUSY_MS = 100,                 /* until a busy cache is greeted again */
     IDLE_MS = 500, /* a connection that was closed earlier than this was refused, not idle */
     PASSING_NS = 250 * 1000 /* of a turn, for bytes that only pass */
 };
@@ -49,118 +48,10 @@ static void connect_again(struct upstream *upstream)
 
 /* ---- replies ---- */
 
-static void follow_intake(struct upstream *upstream, bool was_reading);
-
 /* Not all that comes is a reply. */
 static bool listens(const struct upstream *upstream)
 {
     return upstream_is_own(upstream) || upstream->options.resp3;
-}
-
-static void on_greet_again(uv_timer_t *timer)
-{
-    struct upstream *upstream = timer->data;
-    upstream_greet(upstream);
-    upstream_mark_dirty(upstream);
-}
-
-static void come_up(struct upstream *upstream)
-{
-    upstream_set_state(upstream, UP);
-    upstream->attempt = ATTEMPT_OVER;
-    upstream->trouble[0] = '\0';
-    upstream->role_asked = clock_ms();
-    backoff_reset(&upstream->backoff);
-    upstream_judge_server(upstream);
-    if (upstream->state != UP)
-        return;
-    upstream_mark_dirty(upstream);
-    follow_intake(upstream, true);
-    const struct upstream_options *options = &upstream->options;
-    if (upstream_is_own(upstream) && options->owner->up && upstream->tenure != TENURE_FINISHED)
-        options->owner->up(options->client, upstream);
-}
-
-/* Connected, and of no use for now: its requests get the cache's own word for that. Only one whose
- * every reply was good has selected the right database. */
-static void stay_in_trouble(struct upstream *upstream)
-{
-    upstream_log(upstream, upstream->trouble);
-    if (upstream_is_own(upstream)) {
-        upstream_lose(upstream, upstream->trouble);
-        return;
-    }
-    upstream_fail_waiting(upstream);
-    uv_timer_start(&upstream->timer, on_greet_again, BUSY_MS, 0);
-}
-
-static void note_trouble(struct upstream *upstream, struct span reply)
-{
-    int length = reply.length > 3 ? (int)reply.length - 3 : 0;
-    upstream->in_trouble = true;
-    snprintf(upstream->trouble, sizeof upstream->trouble, "%.*s", length, reply.at + 1);
-}
-
-/* The first tells which server it is; behind it on a shared connection comes whether it may stay,
- * which changes nothing, and then limits; the last on an own one tells what that is called. A
- * replica that does not know READONLY is none of a cluster, and will say so. */
-static bool takes_fact(struct upstream *upstream, unsigned left, struct span reply)
-{
-    unsigned facts = upstream_facts(upstream);
-    if (left >= facts || upstream->options.replica)
-        return left < facts;
-    if (left == facts - 1) {
-        greeting_read_run_id(upstream->run_id, reply);
-        return true;
-    }
-    if (upstream_is_own(upstream) && left)
-        return false; /* of `opening`, which must not fail */
-    if (upstream_is_own(upstream)) {
-        upstream->cache_id = greeting_read_id(reply);
-        return true;
-    }
-    if (left >= CACHE_LIMITS || greeting_is_passing_trouble(reply))
-        return true;
-    enum cache_limit limit = (enum cache_limit)(CACHE_LIMITS - 1 - left);
-    struct serving *serving = upstream->serving;
-    *(limit == LIMIT_BULK ? &serving->cache_bulk : &serving->cache_clients) =
-        greeting_read_limit(limit, reply);
-    serving_update_limits(serving);
-    return true;
-}
-
-/* The answer to ROLE, which may be refused: it is not for everybody. */
-static bool tells_role(const struct upstream *upstream, unsigned left)
-{
-    return left == upstream_facts(upstream);
-}
-
-/* `left` counts the greeting's replies that are still to come. */
-static void greeted(struct upstream *upstream, unsigned left, struct span reply)
-{
-    char why[160];
-    bool is_fact = takes_fact(upstream, left, reply);
-    int verdict = is_fact ? 0 : greeting_judge(reply, upstream->options.resp3);
-    bool tells = tells_role(upstream, left);
-    const char *objection = tells && !upstream->options.replica ? greeting_judge_role(reply) : NULL;
-    if (verdict == -EBUSY)
-        note_trouble(upstream, reply);
-    if (verdict == -EBUSY || tells)
-        verdict = 0;
-    if (objection) {
-        upstream_lose(upstream, objection);
-    } else if (verdict == -EPROTONOSUPPORT) {
-        upstream->attempt = ATTEMPT_TOO_OLD;
-        upstream_lose(upstream, "the cache does not know RESP3");
-    } else if (verdict) {
-        snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
-                 reply.at + 1);
-        upstream_lose(upstream, why);
-    } else if (!left && upstream->in_trouble && !upstream->is_urgent) {
-        stay_in_trouble(upstream);
-    } else if (!left) {
-        come_up(upstream);
-    }
 }
 
 /* ---- the role ---- */
@@ -304,7 +195,7 @@ static void deliver(struct upstream *upstream, struct span reply)
     else if (upstream->state == UP)
         take_own(upstream, request.index, reply);
     else
-        greeted(upstream, request.index, reply);
+        upstream_greeted(upstream, request.index, reply);
     if (suspicious)
         suspect(upstream);
 }
@@ -459,7 +350,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     buffer_trim(&upstream->in, UPSTREAM_KEEP_BYTES);
 }
 
-static void follow_intake(struct upstream *upstream, bool was_reading)
+void upstream_follow_intake(struct upstream *upstream, bool was_reading)
 {
     bool is_reading = upstream_is_reading(upstream);
     if (is_reading && !was_reading)
@@ -474,12 +365,12 @@ void upstream_set_intake(struct upstream *upstream, enum intake intake)
     upstream->intake = intake;
     if (!was_reading) /* what has come meanwhile is read next */
         upstream->heard = uv_now(&upstream->serving->loop);
-    follow_intake(upstream, was_reading);
+    upstream_follow_intake(upstream, was_reading);
 }
 
 void upstream_begin(struct upstream *upstream)
 {
-    follow_intake(upstream, false);
+    upstream_follow_intake(upstream, false);
     upstream_mark_dirty(upstream);
 }
 

@@ -327,6 +327,38 @@ static void who_tells_no_ids_may_be_any(void **state)
     must_be_akin(true, "*1\r\n*3\r\n:0\r\n:0\r\n$3\r\nyes\r\n");
 }
 
+static void must_be_stranger(bool stranger, const char *port, const char *id)
+{
+    struct redis_place place;
+    assert_true(redis_place_set(&place, "h", port));
+    assert_int_equal(redis_map_is_stranger(&map, &place, id, strlen(id)), stranger);
+}
+
+static void whom_an_answer_has_named_is_known_by_an_id_of_the_cluster(void **state)
+{
+    struct redis_place place;
+    (void)state;
+    must_be_stranger(false, "1", "a"); /* nothing is known */
+    take(OF_IDS("a", "b"));
+    must_be_stranger(false, "1", "a");
+    must_be_stranger(false, "1", "b"); /* addresses were given anew within the cluster */
+    must_be_stranger(true, "1", "x");
+    must_be_stranger(false, "1", ""); /* it does not tell */
+    must_be_stranger(true, "2", "x"); /* as a replica is named, which has no number */
+    assert_true(redis_place_set(&place, "h", "3"));
+    assert_true(redis_map_number(&map, &place) >= 0);
+    must_be_stranger(false, "3", "x"); /* a redirection led there: it is new */
+}
+
+static void a_cluster_that_was_made_anew_is_another(void **state)
+{
+    (void)state;
+    take(OF_IDS("a", "b"));
+    take(OF_IDS("c", "d"));
+    must_be_akin(false, OF_IDS("a", "b"));
+    must_be_stranger(true, "1", "a");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_map, close_map)
@@ -347,6 +379,8 @@ int main(void)
         TEST(the_nodes_that_have_slots_are_gone_through),
         TEST(another_cluster_is_told_by_its_nodes_ids),
         TEST(who_tells_no_ids_may_be_any),
+        TEST(whom_an_answer_has_named_is_known_by_an_id_of_the_cluster),
+        TEST(a_cluster_that_was_made_anew_is_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
