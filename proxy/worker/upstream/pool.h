@@ -58,7 +58,7 @@ bool pool_is_cluster(const struct pool *pool);
 enum { NO_NODE = -1 };
 
 /* The node that has this key; or a node for what has no key, by the number of whoever asks, always
- * the same while nothing changes. NO_NODE: none is known. */
+ * the same while nothing changes and no node is lost. NO_NODE: none is known. */
 int pool_node_of(const struct pool *pool, struct span key);
 unsigned pool_slot_of(struct span key);
 int pool_node_for(const struct pool *pool, uint64_t id);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "fakes/clock.h"
+#include "fakes/cluster.h"
 #include "fakes/serving.h"
 #include "fakes/upstream.h"
 #include "worker/upstream/pool.h"
@@ -300,6 +301,60 @@ static void a_lane_apart_is_as_good_as_the_others(void **state)
     end(&bench);
 }
 
+enum { CLIENTS = 1000 };
+
+/* How many clients' commands without a key go to number 0. */
+static unsigned at_first(const struct bench *bench)
+{
+    unsigned count = 0;
+    for (uint64_t client = 0; client < CLIENTS; client++)
+        count += pool_node_for(bench->pool, client) == 0;
+    return count;
+}
+
+static void what_has_no_key_goes_where_slots_are(void **state)
+{
+    struct bench bench;
+    struct redis_cluster cluster;
+    (void)state;
+    begin(&bench, 1);
+    fake_cluster_init(&cluster);
+    bench.serving.route.cluster = &cluster;
+    assert_in_range(at_first(&bench), CLIENTS * 9 / 20, CLIENTS * 11 / 20);
+    for (unsigned slot = 1; slot < REDIS_SLOTS; slot++)
+        redis_map_move(&cluster.map, slot, 1);
+    assert_in_range(at_first(&bench), 0, 1); /* client 0 has slot 0 */
+    redis_map_move(&cluster.map, 0, 1);
+    assert_int_equal(at_first(&bench), 0);
+    bench.serving.route.cluster = NULL;
+    fake_cluster_finish(&cluster);
+    end(&bench);
+}
+
+static void what_has_no_key_does_not_go_to_a_node_that_is_lost(void **state)
+{
+    struct bench bench;
+    struct redis_cluster cluster;
+    (void)state;
+    begin(&bench, 2);
+    fake_cluster_init(&cluster);
+    bench.serving.route.cluster = &cluster;
+    pool_lane(bench.pool, 0, false, 0);
+    struct upstream *first = pool_lane(bench.pool, 0, false, 1);
+    struct upstream *second = pool_lane(bench.pool, 1, false, 0);
+    unsigned usually = at_first(&bench);
+    first->down = true;
+    assert_int_equal(at_first(&bench), 0);
+    first->down = false;
+    second->down = true;
+    assert_int_equal(at_first(&bench), CLIENTS);
+    first->down = true;
+    assert_int_equal(at_first(&bench), usually);
+    bench.serving.route.cluster = NULL;
+    fake_cluster_finish(&cluster);
+    end(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +368,8 @@ int main(void)
         cmocka_unit_test(another_pool_begins_with_as_many_as_are_wanted),
         cmocka_unit_test(who_takes_much_has_a_lane_apart),
         cmocka_unit_test(a_lane_apart_is_as_good_as_the_others),
+        cmocka_unit_test(what_has_no_key_goes_where_slots_are),
+        cmocka_unit_test(what_has_no_key_does_not_go_to_a_node_that_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
