@@ -4,7 +4,8 @@
  *
  *   limit PORT
  */
-#include <errno.h>
+#include "limit_command.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,8 +17,7 @@ enum {
     IN_SIZE = 65536,
     NIL_SIZE = 5,
     COMMAND_LEAST = 4, /* "*0\r\n": so many nils at most follow from one buffer */
-    OUT_SIZE = IN_SIZE / COMMAND_LEAST * NIL_SIZE,
-    BACKLOG = 512
+    OUT_SIZE = IN_SIZE / COMMAND_LEAST * NIL_SIZE
 };
 
 struct peer {
@@ -37,41 +37,6 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *room)
     struct peer *peer = (struct peer *)handle;
     (void)suggested;
     *room = uv_buf_init(peer->in + peer->have, (unsigned)(sizeof peer->in - peer->have));
-}
-
-/* The number of a line that is there as a whole, or NULL; returns where the next line begins. */
-static const char *take_number(const char *p, const char *end, size_t *number)
-{
-    size_t value = 0;
-    for (; p < end && *p >= '0' && *p <= '9'; p++)
-        value = value * 10 + (size_t)(*p - '0');
-    *number = value;
-    return end - p >= 2 ? p + 2 : NULL;
-}
-
-static uint64_t mix_word(const char *p, size_t length, uint64_t mixed)
-{
-    uint64_t part;
-    for (size_t i = 0; i + sizeof part <= length; i += sizeof part) {
-        memcpy(&part, p + i, sizeof part);
-        mixed = (mixed ^ part) * 0x9E3779B97F4A7C15u;
-    }
-    return mixed;
-}
-
-/* Returns what follows one whole command, or NULL. */
-static const char *take_command(const char *p, const char *end, uint64_t *mixed)
-{
-    size_t words, length;
-    if (p >= end || *p != '*' || !(p = take_number(p + 1, end, &words)))
-        return NULL;
-    while (words--) {
-        if (p >= end || !(p = take_number(p + 1, end, &length)) || (size_t)(end - p) < length + 2)
-            return NULL;
-        *mixed = mix_word(p, length, *mixed);
-        p += length + 2;
-    }
-    return p;
 }
 
 /* Answers each whole command in `in`, keeps the rest, and returns the bytes of the answers. */
@@ -122,15 +87,6 @@ static void on_connection(uv_stream_t *listener, int status)
     uv_read_start((uv_stream_t *)&peer->tcp, on_room, on_read);
 }
 
-static int listen_at(uv_tcp_t *tcp, int port)
-{
-    struct sockaddr_in address;
-    int error = uv_ip4_addr("127.0.0.1", port, &address);
-    error = error ? error : uv_tcp_init(uv_default_loop(), tcp);
-    error = error ? error : uv_tcp_bind(tcp, (struct sockaddr *)&address, 0);
-    return error ? error : uv_listen((uv_stream_t *)tcp, BACKLOG, on_connection);
-}
-
 int main(int argc, char **argv)
 {
     uv_tcp_t tcp;
@@ -138,7 +94,7 @@ int main(int argc, char **argv)
         fputs("usage: limit PORT\n", stderr);
         return 2;
     }
-    int error = listen_at(&tcp, atoi(argv[1]));
+    int error = listen_at(&tcp, atoi(argv[1]), on_connection);
     if (error) {
         fprintf(stderr, "limit: port %s: %s\n", argv[1], uv_strerror(error));
         return 1;

@@ -1,8 +1,8 @@
 """Caches of several servers, and what stands before them: the guard before a cluster of so many
-primaries, twemproxy before as many servers, and the guard before one."""
+primaries, twemproxy and the floor for a proxy before as many servers, and the guard before one."""
 import rig
 from clusters import Cluster, Node as ClusterNode
-from lookup_systems import BACK_CORES, Nestguard, Redis, Twemproxy
+from lookup_systems import BACK_CORES, Forward, Nestguard, Redis, Twemproxy
 
 SIZES = (1, 3, 6)
 MOST_KEYS = 100_000  # each server has all of them, whichever it is asked for
@@ -31,6 +31,7 @@ class Fleets:
             servers = [Redis().start() for _ in range(size)]
             self._populate(servers, last)
             self.before[f"twemproxy {size}"] = Twemproxy(*servers).start()
+            self.before[f"forward {size}"] = Forward(*servers).start()
 
     @staticmethod
     def _populate(servers, last):

@@ -53,6 +53,17 @@ class Limit(rig.Pinned, Foreign):
         self.arguments = (*under, rig.BUILD / "tests" / "bench_limit", self.port)
 
 
+class Forward(rig.Pinned, Foreign):
+    """The floor for a proxy before these caches."""
+    name = "limit_forward"
+    cores = SERVER_CORES
+
+    def __init__(self, *caches):
+        super().__init__()
+        self.arguments = (rig.BUILD / "tests" / "bench_limit_forward", self.port,
+                          *(cache.port for cache in caches))
+
+
 class Twemproxy(rig.Pinned, Foreign):
     name = "twemproxy"
     cores = SERVER_CORES
