@@ -113,12 +113,19 @@ class Cluster:
 
     def owners(self):
         """By the word of whoever answers first: {slot: node}."""
-        by_port = {node.port: node for node in self.nodes}
         for node in self.nodes:
             with contextlib.suppress(redis.RedisError):
-                return {slot: by_port[each[2][1]] for each in node.ask("CLUSTER", "SLOTS")
-                        for slot in range(each[0], each[1] + 1)}
+                return self.owners_by(node)
         return {}
+
+    def owners_by(self, node):
+        by_port = {each.port: each for each in self.nodes}
+        return {slot: by_port[each[2][1]] for each in node.ask("CLUSTER", "SLOTS")
+                for slot in range(each[0], each[1] + 1)}
+
+    def agrees_on(self, slot):
+        """A node that held keys when it was told who has the slot now hears of it from the others."""
+        return len({self.owners_by(node).get(slot) for node in self.nodes}) == 1
 
     def node_of(self, key):
         return self.owners()[slot_of(key)]

@@ -593,10 +593,12 @@ def test_a_script_goes_on_to_the_node_that_has_its_key(guard, cluster):
 def test_the_last_value_wins_in_a_large_write_while_its_slot_moves(guard, cluster):
     name = on_each(cluster, 1)[0]
     words = [word for n in range(3000) for word in (name if n % 400 == 350 else f"plain:{n}", str(n))]
+    slot = slot_of(name)
     for _ in range(20):
+        wait_until(lambda: cluster.agrees_on(slot), PATIENCE, "one owner of the slot")
         giver = cluster.node_of(name)
         with guard.wire() as wire:
             wire.send(command("MSET", *words))
-            cluster.move(slot_of(name), next(node for node in cluster.primaries if node is not giver))
+            cluster.move(slot, next(node for node in cluster.primaries if node is not giver))
             assert wire.read_reply() == b"+OK\r\n"
             assert wire.ask("GET", name) == b"$4\r\n2750\r\n"

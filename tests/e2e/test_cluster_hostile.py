@@ -7,6 +7,7 @@ import time
 import pytest
 import redis
 
+from clusters import SLOTS, slot_of
 from played import SILENCE, LastWords, Node, array, per_second, ranges
 from ports import free_port
 from servers import PATIENCE
@@ -189,6 +190,35 @@ def test_nodes_that_send_a_key_around_are_not_followed_for_ever(guard, nodes):
     for node in nodes:
         node.answer = lambda words: None
     wait_right(guard)
+
+
+@pytest.fixture
+def beside(guard, nodes):
+    """A client of a cluster whose first node has been lost since it was asked: the map has all keys there
+    for good, but for those of one slot, and who has that one knows where they are now."""
+    last = SLOTS - 1
+    set_all(nodes, ranges((0, last - 1, nodes[0].port), (last, last, nodes[1].port)))
+    kept = next(name for name in (f"k{n}" for n in range(10**6)) if slot_of(name) == last)
+    fill(guard.redis())
+    with guard.wire() as wire:
+        def meets_both():
+            wire.ask("GET", kept)
+            wire.ask("GET", NAMES[0])
+            return nodes[1].asked["GET"] > 0
+        wait_until(meets_both, PATIENCE, "the map")
+        nodes[1].answer = lambda words: (
+            b"-MOVED %d 127.0.0.1:%d\r\n" % (slot_of(words[1]), nodes[2].port)
+            if words[0].upper() in {b"GET", b"SET", b"MGET"} else None)
+        yield wire
+
+
+def test_what_is_for_a_node_that_is_lost_is_asked_of_another(beside, guard, nodes):
+    nodes[0].close()
+    wait_until(lambda: "worker 0: cache connection: " in guard.log(), PATIENCE, "the loss")
+    said = [beside.ask("GET", name) for name in NAMES]
+    assert said == [bulk(name) for name in NAMES]
+    assert beside.ask("SET", "other", "x") == b"+OK\r\n"
+    assert beside.ask("MGET", *NAMES[:9]) == array(*map(bulk, NAMES[:9]))
 
 
 def ours(nodes):

@@ -180,14 +180,18 @@ def test_who_switches_protocols_goes_on_hearing(guard, cluster):
         assert wire.read_reply() == message(2, CHANNEL, "hello")
 
 
+SOME_SLOTS = range(slot_of(CHANNEL) // 400 * 400, slot_of(CHANNEL) // 400 * 400 + 400)
+
+
 @pytest.fixture
 def added(cluster):
-    """A primary more, which has the channel's slot."""
+    """A primary more, which has the channel's slot, and some more, for whoever has no key."""
     node = Node(*cluster.nodes[0].settings, "--cluster-allow-replica-migration", "no").start()
     cluster.nodes.append(node)
     cluster.introduce(node)
     cluster.wait_known()
-    cluster.move(slot_of(CHANNEL), node)
+    for slot in SOME_SLOTS:
+        cluster.move(slot, node)
     yield node
     node.remove()
 
@@ -204,7 +208,8 @@ def test_whose_node_is_forgotten_hears_on(guard, cluster, added, kind):
             wires.append(stack.enter_context(subscribed(guard, 2, CHANNEL, word=f"{kind}SUBSCRIBE")))
             return hearers(added)
         wait_until(is_there, PATIENCE, "a subscriber at the node")
-        move_away(cluster, CHANNEL)
+        for slot in SOME_SLOTS:
+            cluster.move(slot, cluster.primaries[0])
         cluster.nodes.remove(added)
         name = added.id()
         for node in cluster.nodes:

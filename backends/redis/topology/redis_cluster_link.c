@@ -359,7 +359,10 @@ int redis_cluster_follow(struct redis_cluster *cluster, const struct redis_redir
     if (number < 0 || redirect->asks)
         return number;
     *changed = redis_map_move(&cluster->map, redirect->slot, number);
-    ask_named(cluster, &redirect->place);
+    if (*changed)
+        ask_named(cluster, &redirect->place);
+    else
+        redis_cluster_refresh(cluster);
     return number;
 }
 

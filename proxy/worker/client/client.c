@@ -176,6 +176,22 @@ void client_go_to(struct client *client, int node)
     client->upstream = !track && is_meant(client, shared) ? client->pinned.own : shared;
 }
 
+void client_go_to_key(struct client *client, struct span key)
+{
+    client_go_to(client, pool_node_of(client_pool(client), key));
+    client_go_beside(client);
+}
+
+/* The next command may find the connection up again, and would overtake this one. */
+void client_go_beside(struct client *client)
+{
+    struct upstream *beside = upstream_beside(client->upstream);
+    if (beside == client->upstream)
+        return;
+    client->upstream = beside;
+    client_settle(client);
+}
+
 void client_reroute(struct client *client)
 {
     const struct upstream *before = client->upstream;

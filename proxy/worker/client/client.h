@@ -190,6 +190,13 @@ struct upstream *client_track_to(const struct client *client, int node);
  * there. */
 void client_go_to(struct client *client, int node);
 
+/* The same to the node that has this key, or beside. */
+void client_go_to_key(struct client *client, struct span key);
+
+/* Of a command that any node answers, or leads on: while the connection to its own is lost it goes
+ * to another. */
+void client_go_beside(struct client *client);
+
 /* Another connection may be the client's now, or keys of a cluster elsewhere: what is under way is
  * answered before anything else is served, and then what it asks goes there. */
 void client_reroute(struct client *client);

@@ -62,6 +62,7 @@ static void go_home(struct client *client)
         client_go_to(client, home);
     else
         client->upstream = client_shared(client, client->replies.resp3);
+    client_go_beside(client);
 }
 
 /* What it reads there it is told of, if it is told of anything. True: it cannot be. */
@@ -277,7 +278,7 @@ static void go_shared(struct client *client, const struct request *request, stru
     if (goes_apart(client, request) && is_there(client, key))
         pinned_begin(client);
     else
-        client_go_to(client, node_of(client, key));
+        client_go_to_key(client, key);
 }
 
 static void go_home_with(struct client *client, const struct request *request)

@@ -124,7 +124,7 @@ static bool writes(const struct request *request)
 /* The name, a key, and what belongs to it. */
 static void ask_for(struct client *client, const struct request *part, struct reply_slot *whole)
 {
-    client_go_to(client, pool_node_of(client_pool(client), part->arguments[1]));
+    client_go_to_key(client, part->arguments[1]);
     tracking_precede(client);
     if (!writes(part))
         request_forward(part, client);

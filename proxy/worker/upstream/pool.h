@@ -58,7 +58,7 @@ bool pool_is_cluster(const struct pool *pool);
 enum { NO_NODE = -1 };
 
 /* The node that has this key; or a node for what has no key, by the number of whoever asks, always
- * the same while nothing changes and no node is lost. NO_NODE: none is known. */
+ * the same while nothing changes. NO_NODE: none is known. */
 int pool_node_of(const struct pool *pool, struct span key);
 unsigned pool_slot_of(struct span key);
 int pool_node_for(const struct pool *pool, uint64_t id);
@@ -86,6 +86,8 @@ bool pool_takes_much(struct pool *pool, bool resp3, bool is_there);
 
 /* That lane itself, in use or not: what was under way on it at another node keeps its order. */
 struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lane);
+/* The same; NULL: nobody has wanted it so far. */
+struct upstream *pool_known_lane(const struct pool *pool, int node, bool resp3, unsigned lane);
 
 /* One to that node which is an owner's, and his to close; what else it is the options say. */
 struct upstream *pool_own(struct pool *pool, int node, const struct upstream_options *options);

@@ -56,32 +56,6 @@ int pool_next(const struct pool *pool, int node)
     return next < 0 ? NO_NODE : next;
 }
 
-static bool all_of(const struct pool_node *node, bool (*is)(const struct upstream *upstream))
-{
-    for (unsigned i = 0; i < PLACES; i++)
-        if (node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
-            return false;
-    return true;
-}
-
-static bool is_not_lost(const struct upstream *upstream)
-{
-    return !upstream_is_lost(upstream);
-}
-
-/* A connection to it is: commands that others answer as well go to them meanwhile. */
-static bool is_lost(const struct pool *pool, int node)
-{
-    return (unsigned)node < pool->node_count && !all_of(&pool->nodes[node], is_not_lost);
-}
-
-/* In a ring: behind the last comes the first. */
-static int next_around(const struct pool *pool, int node)
-{
-    int next = pool_next(pool, node);
-    return next == NO_NODE ? pool_next(pool, NO_NODE) : next;
-}
-
 /* A slot's owner is taken: one that is being emptied, to be removed, gets less and less, and one
  * that has taken all of another's slots all that was the other's. */
 int pool_node_for(const struct pool *pool, uint64_t id)
@@ -89,11 +63,7 @@ int pool_node_for(const struct pool *pool, uint64_t id)
     if (!pool_is_cluster(pool))
         return 0;
     int owner = redis_map_owner(map_of(pool), (unsigned)(id * GOLDEN >> 50) % REDIS_SLOTS);
-    int home = owner < 0 ? pool_next(pool, NO_NODE) : owner, node = home;
-    while (node != NO_NODE && is_lost(pool, node))
-        if ((node = next_around(pool, node)) == home)
-            break;
-    return node;
+    return owner < 0 ? pool_next(pool, NO_NODE) : owner;
 }
 
 /* ---- connections ---- */
@@ -154,6 +124,11 @@ struct upstream *pool_lane(struct pool *pool, int node, bool resp3, unsigned lan
     if (node == NO_NODE)
         upstream_set_waiting(*upstream, !redis_cluster_is_settled(pool->route->cluster));
     return *upstream;
+}
+
+struct upstream *pool_known_lane(const struct pool *pool, int node, bool resp3, unsigned lane)
+{
+    return (unsigned)node < pool->node_count ? pool->nodes[node].shared[resp3][lane] : NULL;
 }
 
 struct upstream *pool_shared(struct pool *pool, int node, bool resp3, uint64_t id)
@@ -285,6 +260,14 @@ static void on_changed(void *arg)
     pool_tell_changed(pool);
 }
 
+static bool all_of(const struct pool_node *node, bool (*is)(const struct upstream *upstream))
+{
+    for (unsigned i = 0; i < PLACES; i++)
+        if (node->shared[i % 2][i / 2] && !is(node->shared[i % 2][i / 2]))
+            return false;
+    return true;
+}
+
 /* What is under way at a replica is so, too. */
 bool pool_is_idle(struct pool *pool)
 {
@@ -350,6 +333,11 @@ static void leave_nodes(struct pool *pool)
             redis_cluster_drop(pool->route->cluster, (int)i);
         }
     }
+}
+
+static bool is_not_lost(const struct upstream *upstream)
+{
+    return !upstream_is_lost(upstream);
 }
 
 /* Of many connections one may be lost while another comes up: the cache is back when none is lost.

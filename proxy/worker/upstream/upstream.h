@@ -134,6 +134,10 @@ const char *upstream_run_id(const struct upstream *upstream);
 /* The node that it leads to; NULL: there is no cluster, or it leads nowhere. */
 const struct redis_place *upstream_node(const struct upstream *upstream);
 
+/* Where to send what is for a cluster's node: a connection to another that is up, while that node's
+ * is lost (upstream_redirect.c); else the same. */
+struct upstream *upstream_beside(struct upstream *upstream);
+
 bool upstream_is_nowhere(const struct upstream *upstream);
 
 /* Sends on what a node has answered with a redirection: the same request, for the hops-th time.

@@ -11,6 +11,12 @@
  * node of the map, and teaches the map nothing: else whoever may send a script could lead all
  * others, and the cache's password, to a server of his own.
  *
+ * What is for a node whose connection is lost goes to another, which knows by now who has its keys,
+ * and says so: the map may not, and who was emptied to be removed never comes back. It says no
+ * other when there is none, and then that fails where it is sent on to.
+ *
+ *   a command ─▶ lost ─▶ beside: "MOVED" ─▶ its node now
+ *
  * A connection that one client owns mostly has a state that leads nowhere else: there it is an
  * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`),
  * for which it may have closed this one: what that has kept stays until the loop's turn is over.
@@ -84,6 +90,27 @@ static int learn(struct upstream *upstream, const struct redis_redirect *redirec
     if (changed)
         pool_tell_changed(upstream->route->pool);
     return node;
+}
+
+/* NULL: none is connected to. */
+static struct upstream *another(struct upstream *upstream)
+{
+    const struct upstream_options *options = &upstream->options;
+    struct pool *pool = upstream->route->pool;
+    if (!upstream->keeps || upstream_is_own(upstream))
+        return NULL;
+    for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;) {
+        struct upstream *other = pool_known_lane(pool, node, options->resp3, options->lane);
+        if (other && other != upstream && upstream_is_up(other) && !upstream_is_doubted(other))
+            return other;
+    }
+    return NULL;
+}
+
+struct upstream *upstream_beside(struct upstream *upstream)
+{
+    struct upstream *other = upstream_is_lost(upstream) ? another(upstream) : NULL;
+    return other ? other : upstream;
 }
 
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,

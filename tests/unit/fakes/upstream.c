@@ -153,6 +153,11 @@ const struct redis_place *upstream_node(const struct upstream *upstream)
     return upstream->options.node;
 }
 
+struct upstream *upstream_beside(struct upstream *upstream)
+{
+    return upstream;
+}
+
 bool upstream_is_nowhere(const struct upstream *upstream)
 {
     return upstream->options.nowhere;

@@ -113,12 +113,12 @@ __attribute__((noinline)) static struct upstream *go_elsewhere(struct client *cl
                                                                const struct request *request)
 {
     struct pool *pool = client_pool(client);
-    int node = pool_node_of(pool, request->arguments[request->command->first_key]);
+    struct span key = request->arguments[request->command->first_key];
     if (pool_is_cluster(pool))
-        client_go_to(client, node);
+        client_go_to_key(client, key);
     if (!may_be_at_replica(client, request))
         return NULL;
-    return reads_replica(client, node,
+    return reads_replica(client, pool_node_of(pool, key),
                          request->raw.length + RESP_HEADER_ROOM * (request->count + 1));
 }
 

@@ -266,7 +266,7 @@ static void ask_each(struct client *client, struct reply_slot *slot, struct rang
             continue;
         arguments[1] = slot->lookups[i].key;
         if (pool_is_cluster(pool)) {
-            client_go_to(client, pool_node_of(pool, arguments[1]));
+            client_go_to_key(client, arguments[1]);
             tracking_precede(client);
         }
         resp_write_command(

@@ -122,9 +122,10 @@ static void send_large(struct large_write *large)
     struct client *client = client_of(slot->replies);
     struct pool *pool = client_pool(client);
     if (pool_is_cluster(pool) && !is_in_multi(large)) {
-        int node = pool_node_of(pool, large->named.keys[0]);
-        if (client->upstream != client->pinned.own || !footing_leads_to(client, node))
-            client_go_to(client, node);
+        struct span key = large->named.keys[0];
+        if (client->upstream != client->pinned.own ||
+            !footing_leads_to(client, pool_node_of(pool, key)))
+            client_go_to_key(client, key);
     }
     request_to_cache(&large->request, client, slot, 0);
 }

@@ -331,30 +331,6 @@ static void what_has_no_key_goes_where_slots_are(void **state)
     end(&bench);
 }
 
-static void what_has_no_key_does_not_go_to_a_node_that_is_lost(void **state)
-{
-    struct bench bench;
-    struct redis_cluster cluster;
-    (void)state;
-    begin(&bench, 2);
-    fake_cluster_init(&cluster);
-    bench.serving.route.cluster = &cluster;
-    pool_lane(bench.pool, 0, false, 0);
-    struct upstream *first = pool_lane(bench.pool, 0, false, 1);
-    struct upstream *second = pool_lane(bench.pool, 1, false, 0);
-    unsigned usually = at_first(&bench);
-    first->down = true;
-    assert_int_equal(at_first(&bench), 0);
-    first->down = false;
-    second->down = true;
-    assert_int_equal(at_first(&bench), CLIENTS);
-    first->down = true;
-    assert_int_equal(at_first(&bench), usually);
-    bench.serving.route.cluster = NULL;
-    fake_cluster_finish(&cluster);
-    end(&bench);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,7 +345,6 @@ int main(void)
         cmocka_unit_test(who_takes_much_has_a_lane_apart),
         cmocka_unit_test(a_lane_apart_is_as_good_as_the_others),
         cmocka_unit_test(what_has_no_key_goes_where_slots_are),
-        cmocka_unit_test(what_has_no_key_does_not_go_to_a_node_that_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
