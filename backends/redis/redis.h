@@ -41,7 +41,8 @@ struct redis_options {
     struct ssl_ctx_st *tls; /* NULL: not encrypted; a reference of its own is taken */
     /* Not NULL: they know where it is, and host, port and path count for nothing. Copied. */
     const struct redis_sentinels *sentinels;
-    /* Not NULL: of a cluster's node, whose map this is; it outlives the connection. */
+    /* Not NULL: of a cluster's node, whose map this is. It outlives every answer: commands that the
+     * end of all finds under way have none. */
     const struct redis_map *map;
     /* Not NULL: it is a cluster, and what follows is for each of its nodes, but for their
      * addresses. Texts outlive it. */

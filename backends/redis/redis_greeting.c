@@ -173,9 +173,14 @@ static void on_replication(void *arg, const struct redis_answer *answer)
     read_role(greeting, answer);
 }
 
+/* One that cannot tell for now may be another's, unless it is the one that it was. */
 static void on_node(void *arg, const struct redis_answer *answer)
 {
     struct redis_greeting *greeting = arg;
+    if (is_passing_trouble(answer) && !is_same(greeting)) {
+        refused(greeting, "CLUSTER MYID", answer->error);
+        return;
+    }
     greeting->is_stranger =
         answer->text.at && redis_map_is_stranger(greeting->map, &greeting->place, answer->text.at,
                                                  answer->text.length);

@@ -13,7 +13,14 @@
 #include <string.h>
 #include <uv.h>
 
-enum { IN_SIZE = 65536, OUT_SIZE = 1 << 20, PENDING = 4096, REPLY_SIZE = 240, SERVERS = 16 };
+enum {
+    IN_SIZE = 65536,
+    OUT_SIZE = 1 << 20,
+    PENDING = 4096,
+    OWED = 64 * PENDING,
+    REPLY_SIZE = 240,
+    SERVERS = 16
+};
 
 /* Of one command, in its client's order. */
 struct pending {
@@ -45,7 +52,7 @@ struct owed {
 struct server {
     struct peer peer;
     unsigned first, end;
-    struct owed owed[64 * PENDING];
+    struct owed owed[OWED];
 };
 
 static struct server *servers[SERVERS];
@@ -81,7 +88,8 @@ static void on_turn_end(uv_check_t *check)
         dirty->is_dirty = false;
         dirty->out_length = 0;
         int status = uv_try_write((uv_stream_t *)&dirty->tcp, &out, 1);
-        if (status >= 0 && status != (int)out.len)
+        bool has_gone = status == UV_EPIPE || status == UV_ECONNRESET || status == UV_EBADF;
+        if (status != (int)out.len && !has_gone)
             fail("somebody does not keep up");
     }
 }
@@ -133,7 +141,7 @@ static void on_replies(uv_stream_t *stream, ssize_t length, const uv_buf_t *room
     peer->have += (size_t)length;
     const char *p = peer->in, *end = peer->in + peer->have, *next;
     while (p < end && (next = take_reply(p, end))) {
-        take(&server->owed[server->first++ % (64 * PENDING)], p, (size_t)(next - p));
+        take(&server->owed[server->first++ % OWED], p, (size_t)(next - p));
         p = next;
     }
     keep(peer, p);
@@ -154,10 +162,10 @@ static void on_commands(uv_stream_t *stream, ssize_t length, const uv_buf_t *roo
     uint64_t mixed = 0;
     while ((next = take_command(p, end, &mixed))) {
         struct server *server = servers[(mixed >> 32) % server_count];
-        if (client->end - client->first == PENDING)
+        if (client->end - client->first == PENDING || server->end - server->first == OWED)
             fail("a client asks for too much at a time");
         append(&server->peer, p, (size_t)(next - p));
-        server->owed[server->end++ % (64 * PENDING)] = (struct owed){client, client->end++};
+        server->owed[server->end++ % OWED] = (struct owed){client, client->end++};
         p = next;
         mixed = 0;
     }

@@ -20,7 +20,7 @@ struct redis_cluster {
     size_t turn;             /* of the candidates: who is next */
     size_t failed;           /* one after the other */
     unsigned rounds;         /* in which all have: of a name each begins with another address */
-    unsigned known_round;    /* that was under way when one of the map's nodes answered last */
+    unsigned known_round;    /* that was under way when the last map was taken */
     bool is_seed;            /* who is asked is one that the administrator has named */
     struct redis_place next; /* to be asked before whoever's turn it is; host "": nobody */
     struct redis_place place;

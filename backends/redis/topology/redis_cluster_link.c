@@ -181,15 +181,13 @@ static void look_elsewhere(struct redis_cluster *cluster)
 }
 
 /* The address may be another cluster's by now. That the cluster was made anew is what a seed says
- * when nobody of the one before has been found in a whole round: not in what was left of the one in
- * which somebody was, nor in the next. */
+ * when nobody of the one before has been found in a whole round, or says that its cluster is up. */
 static bool is_strange(const struct redis_cluster *cluster, const struct redisReply *reply)
 {
-    bool may_be_anew = cluster->is_seed && cluster->rounds - cluster->known_round > 1;
+    bool may_be_anew = cluster->is_seed && cluster->rounds != cluster->known_round;
     return cluster->has_map && !may_be_anew && !redis_map_is_akin(&cluster->map, reply);
 }
 
-/* Before there is any map, one of a cluster that is down is better than none. */
 static void take_map(struct redis_cluster *cluster, const struct redisReply *reply)
 {
     const char *why;
@@ -197,9 +195,8 @@ static void take_map(struct redis_cluster *cluster, const struct redisReply *rep
         lose(cluster, "", "is of another cluster: it names none of the nodes known so far");
         return;
     }
+    /* Before there is any map, one of a cluster that is down is better than none. */
     if (cluster->is_down && cluster->has_map) {
-        if (redis_map_is_akin(&cluster->map, reply))
-            cluster->known_round = cluster->rounds;
         redis_map_look_over(&cluster->map, reply, &cluster->place);
         look_elsewhere(cluster);
         return;

@@ -349,13 +349,18 @@ static bool each_id(const struct redisReply *answer, bool (*act)(void *arg, uint
     return false;
 }
 
+/* NULL: it is not known. */
+static struct redis_map_id *find_id(const struct redis_map *map, uint64_t hash)
+{
+    for (size_t i = 0; i < map->id_count; i++)
+        if (map->ids[i].hash == hash && map->answers - map->ids[i].named < REDIS_MAP_REMEMBERED)
+            return &map->ids[i];
+    return NULL;
+}
+
 static bool is_known(void *arg, uint64_t hash)
 {
-    const struct redis_map *map = arg;
-    for (size_t i = 0; i < map->id_count; i++)
-        if (map->ids[i] == hash)
-            return true;
-    return false;
+    return find_id(arg, hash);
 }
 
 static bool is_any(void *arg, uint64_t hash)
@@ -365,15 +370,23 @@ static bool is_any(void *arg, uint64_t hash)
     return true;
 }
 
-/* In place of the one that has been known for longest, when there are too many. */
+/* The place of the one that was named longest ago. */
+static struct redis_map_id *oldest_id(const struct redis_map *map)
+{
+    struct redis_map_id *oldest = map->ids;
+    for (size_t i = 1; i < map->id_count; i++)
+        if (map->ids[i].named < oldest->named)
+            oldest = &map->ids[i];
+    return oldest;
+}
+
 static bool remember(void *arg, uint64_t hash)
 {
     struct redis_map *map = arg;
-    if (is_known(map, hash))
-        return false;
-    map->ids[map->next_id] = hash;
-    map->next_id = (map->next_id + 1) % REDIS_MAP_IDS;
-    map->id_count += map->id_count < REDIS_MAP_IDS;
+    struct redis_map_id *id = find_id(map, hash);
+    if (!id)
+        id = map->id_count < REDIS_MAP_IDS ? &map->ids[map->id_count++] : oldest_id(map);
+    *id = (struct redis_map_id){hash, map->answers};
     return false;
 }
 
@@ -406,7 +419,8 @@ int redis_map_take(struct redis_map *map, const struct redisReply *answer,
     if (changed < 0)
         return changed;
     if (!redis_map_is_akin(map, answer))
-        map->id_count = map->next_id = 0; /* it was made anew */
+        map->id_count = 0; /* it was made anew */
+    map->answers++;
     each_id(answer, remember, map);
     return changed;
 }

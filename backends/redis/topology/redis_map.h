@@ -25,13 +25,19 @@ struct redisReply;
  * nodes, replicas and all): so there are some for the next, whoever the last one named. */
 enum { REDIS_MAP_NODES = 1024, REDIS_MAP_NAMED = REDIS_MAP_NODES / 2 };
 
-/* That are kept: of replicas, too, and of nodes that have gone. */
-enum { REDIS_MAP_IDS = 4 * REDIS_MAP_NODES };
+/* Who was named in none of so many answers, a few minutes, is none of the cluster any more. Some
+ * answers leave somebody out: who gives them may have been cut off, or taken him for dead. */
+enum { REDIS_MAP_IDS = 4 * REDIS_MAP_NODES, REDIS_MAP_REMEMBERED = 1000 };
+
+struct redis_map_id {
+    uint64_t hash;
+    uint64_t named; /* by which answer, the last time */
+};
 
 struct redis_map_node {
     struct redis_place place; /* host "": the number is free */
     unsigned slots;           /* that it owns */
-    bool is_named;            /* by an answer, with its id: not only by a redirection so far */
+    bool is_named;            /* by an answer: not only by a redirection so far */
     uint64_t mark;            /* of its place: the same in all maps */
 };
 
@@ -41,8 +47,9 @@ struct redis_map {
     unsigned count;               /* numbers below it have been given */
     unsigned next;                /* the number that is looked at first for another node */
     unsigned left_out;            /* slots that the last answer had no owner of */
-    uint64_t *ids;                /* hashes of the nodes' ids that answers named, replicas' too */
-    size_t id_count, next_id;     /* REDIS_MAP_IDS at most; where the next goes */
+    struct redis_map_id *ids;     /* of the nodes that answers named, replicas too */
+    size_t id_count;              /* REDIS_MAP_IDS at most */
+    uint64_t answers;             /* that were taken so far */
     uint64_t digest; /* of which place has which slot: another as soon as one has moved */
 };
 

@@ -58,7 +58,8 @@ void upstream_greet(struct upstream *upstream)
         write_shared(upstream);
     upstream->facts = facts_of(upstream);
     left += upstream->facts;
-    /* Numbered downwards: each answer says how many are still to come, as greeted() wants it. */
+    /* Numbered downwards: each answer says how many are still to come, as upstream_greeted() wants
+     * it. */
     while (left)
         upstream_push(upstream, NULL, --left);
     in_flight_rotate(&upstream->in_flight, requests);
@@ -120,7 +121,8 @@ static bool is_stranger(const struct upstream *upstream, unsigned left, struct s
     return redis_map_is_stranger(redis_cluster_map(cluster), &upstream->node, id.at, id.length);
 }
 
-/* Of a cluster's node the first is taken by is_stranger(). The next tells which server it is;
+/* Of a cluster's node the first is taken by is_stranger(): one that cannot tell for now is greeted
+ * again. The next tells which server it is;
  * behind it on a shared connection comes whether it may stay, which changes nothing, and then
  * limits; the last on an own one tells what that is called. A replica that does not know READONLY
  * is none of a cluster, and will say so. */
@@ -130,7 +132,7 @@ static bool takes_fact(struct upstream *upstream, unsigned left, struct span rep
     if (left >= facts || upstream->options.replica)
         return left < facts;
     if (upstream->asks_node && left == --facts)
-        return true;
+        return !greeting_is_passing_trouble(reply);
     if (left == facts - 1) {
         greeting_read_run_id(upstream->run_id, reply);
         return true;

@@ -17,6 +17,9 @@
  *
  *   a command ─▶ lost ─▶ beside: "MOVED" ─▶ its node now
  *
+ * Of a server that is doubted only MOVED counts: who is named by ASK got the key from it, as old as
+ * it was there.
+ *
  * A connection that one client owns mostly has a state that leads nowhere else: there it is an
  * error, which is worth another try. Its owner may know of another (upstream_owner's `elsewhere`),
  * for which it may have closed this one: what that has kept stays until the loop's turn is over.
@@ -92,25 +95,18 @@ static int learn(struct upstream *upstream, const struct redis_redirect *redirec
     return node;
 }
 
-/* NULL: none is connected to. */
-static struct upstream *another(struct upstream *upstream)
+struct upstream *upstream_beside(struct upstream *upstream)
 {
     const struct upstream_options *options = &upstream->options;
     struct pool *pool = upstream->route->pool;
-    if (!upstream->keeps || upstream_is_own(upstream))
-        return NULL;
+    if (!upstream->keeps || upstream_is_own(upstream) || !upstream_is_lost(upstream))
+        return upstream;
     for (int node = NO_NODE; (node = pool_next(pool, node)) != NO_NODE;) {
         struct upstream *other = pool_known_lane(pool, node, options->resp3, options->lane);
-        if (other && other != upstream && upstream_is_up(other) && !upstream_is_doubted(other))
+        if (other && upstream_is_up(other) && !upstream_is_doubted(other))
             return other;
     }
-    return NULL;
-}
-
-struct upstream *upstream_beside(struct upstream *upstream)
-{
-    struct upstream *other = upstream_is_lost(upstream) ? another(upstream) : NULL;
-    return other ? other : upstream;
+    return upstream;
 }
 
 bool upstream_redirect(struct upstream *upstream, const struct in_flight *request,
@@ -136,6 +132,8 @@ bool upstream_redirect(struct upstream *upstream, const struct in_flight *reques
         reply_slot_cache_failure(request->slot, request->index, lost_text);
         return true;
     }
+    if (request->leads_on && redirect.asks)
+        return false;
     int node = learn(upstream, &redirect, is_certain);
     bool is_lost = (is_certain && node < 0) || request->hops >= MOST_HOPS, asks = redirect.asks;
     struct upstream *to = is_lost || node < 0 ? NULL : destination(upstream, node, &asks);

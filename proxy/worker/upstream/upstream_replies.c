@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "cache/greeting.h"
+#include "redis/topology/redis_cluster.h"
 #include "worker/reply/at_replica.h"
 
 #include <errno.h>
@@ -63,7 +64,8 @@ static bool is_out_of_step(struct span reply)
     return !strchr("*-+", reply.at[0]);
 }
 
-/* What any connection holds of a server that is no primary any more is not to be trusted. */
+/* What any connection holds of a server that is no primary any more is not to be trusted. But a
+ * cluster's node sends what is asked of it to who is the primary now, writes as well. */
 static void take_role(struct upstream *upstream, struct span reply)
 {
     const char *objection =
@@ -71,6 +73,10 @@ static void take_role(struct upstream *upstream, struct span reply)
     upstream->asking_role = false;
     if (!objection)
         return;
+    if (upstream->keeps && !upstream_is_own(upstream) && !is_out_of_step(reply)) {
+        redis_cluster_refresh(upstream->route->cluster);
+        return;
+    }
     upstream_lose(upstream, objection);
     if (!is_out_of_step(reply))
         upstream_note_demotion(upstream);

@@ -327,6 +327,18 @@ static void who_tells_no_ids_may_be_any(void **state)
     must_be_akin(true, "*1\r\n*3\r\n:0\r\n:0\r\n$3\r\nyes\r\n");
 }
 
+static void who_is_not_named_any_more_is_forgotten(void **state)
+{
+    (void)state;
+    take(OF_IDS("a", "b"));
+    for (int i = 0; i < REDIS_MAP_REMEMBERED; i++) {
+        must_be_akin(true, OF_IDS("b", "x"));
+        take(OF_IDS("a", "c"));
+    }
+    must_be_akin(false, OF_IDS("b", "x"));
+    must_be_akin(true, OF_IDS("c", "x"));
+}
+
 static void must_be_stranger(bool stranger, const char *port, const char *id)
 {
     struct redis_place place;
@@ -379,6 +391,7 @@ int main(void)
         TEST(the_nodes_that_have_slots_are_gone_through),
         TEST(another_cluster_is_told_by_its_nodes_ids),
         TEST(who_tells_no_ids_may_be_any),
+        TEST(who_is_not_named_any_more_is_forgotten),
         TEST(whom_an_answer_has_named_is_known_by_an_id_of_the_cluster),
         TEST(a_cluster_that_was_made_anew_is_another),
     };
