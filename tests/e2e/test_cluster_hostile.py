@@ -227,28 +227,36 @@ def ours(nodes):
     set_all(nodes, ranges((0, 16383, nodes[0].port, "127.0.0.1", nodes[0].id)))
 
 
-def another_clusters(nodes):
+def another_clusters(nodes, loading):
     """What was the first's address is a node's of another cluster, where the second has all keys."""
-    nodes[0].id = "b" * 40
-    set_all(nodes, ranges((0, 16383, nodes[1].port, "127.0.0.1", "c" * 40)))
     moved = b"-MOVED 1 127.0.0.1:%d\r\n" % nodes[1].port
-    nodes[0].answer = lambda words: moved if words[0].upper() in {b"GET", b"SET", b"DEL"} else None
+
+    def answer_as_another(words):
+        if loading and words[0].upper() == b"CLUSTER":
+            return b"-LOADING Redis is loading the dataset in memory\r\n"
+        return moved if words[0].upper() in {b"GET", b"SET", b"DEL"} else None
+    nodes[0].id = "b" * 40
+    nodes[0].answer = answer_as_another
+    set_all(nodes, ranges((0, 16383, nodes[1].port, "127.0.0.1", "c" * 40)))
 
 
-def test_a_node_whose_address_another_cluster_has_by_now_is_neither_asked_nor_followed(guard, nodes):
+@pytest.mark.parametrize("loading", [False, True])
+def test_a_node_whose_address_another_cluster_has_by_now_is_neither_asked_nor_followed(
+        guard, nodes, loading):
     """The map is known again by the pulse alone: nothing has been lost until then."""
     guard.redis().set("plain", "x")
     ours(nodes)
     known = questions(nodes)
     wait_until(lambda: questions(nodes) >= known + 2 * ASKERS, PATIENCE, "the ids' being known")
-    another_clusters(nodes)
+    another_clusters(nodes, loading)
     asked = nodes[0].asked["GET"], nodes[0].asked["DEL"]
     nodes[0].hang_up()
     for _ in range(20):
         assert isinstance(answer(guard, "GET", "plain"), redis.RedisError)
         said = answer(guard, "GET", "item:7")
         assert said == b"payload 7" or isinstance(said, redis.RedisError), said
-    wait_until(lambda: "of another cluster" in guard.log(), PATIENCE, lambda: guard.log(60))
+    why = "LOADING" if loading else "of another cluster"
+    wait_until(lambda: why in guard.log(), PATIENCE, lambda: guard.log(60))
     wait_until(lambda: answer(guard, "GET", "item:8") == b"payload 8", PATIENCE, "the database's word")
     assert nodes[1].accepted == 0
     assert (nodes[0].asked["GET"], nodes[0].asked["DEL"]) == asked

@@ -119,7 +119,7 @@ static void take(struct client *client, struct upstream *upstream)
     *track = (struct pinned_track){.upstream = upstream};
 }
 
-static struct upstream *open_at(struct client *client, int node)
+static struct upstream *open_at(struct client *client, struct pool *pool, int node)
 {
     const struct pinned_tracking_words *words = &client->pinned.tracking.words;
     struct upstream_options options = {.resp3 = client->replies.resp3,
@@ -128,7 +128,7 @@ static struct upstream *open_at(struct client *client, int node)
                                        .client = client,
                                        .opening = buffer_span(&words->bytes),
                                        .opening_commands = words->commands};
-    struct upstream *upstream = pool_own(client_pool(client), node, &options);
+    struct upstream *upstream = pool_own(pool, node, &options);
     pinned_count(client, 1);
     take(client, upstream);
     return upstream;
@@ -161,10 +161,11 @@ int tracking_open(struct client *client, int node)
 {
     if (!tracking_is_on(client) || node == NO_NODE || client_track_to(client, node))
         return 0;
+    struct pool *pool = client_pool(client); /* whose node it is; the last link to it may end here */
     drop_outdated(client);
     if (!pinned_make_room(client, 1))
         return -EBUSY;
-    open_at(client, node);
+    open_at(client, pool, node);
     return 0;
 }
 
@@ -208,7 +209,7 @@ static bool open_missing(struct client *client, struct reply_slot *slot)
             continue;
         if (!pinned_make_room(client, 1))
             return false;
-        struct upstream *upstream = open_at(client, node);
+        struct upstream *upstream = open_at(client, pool, node);
         if (slot)
             upstream_send(upstream, slot, 1, ping);
     }
