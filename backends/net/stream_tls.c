@@ -22,7 +22,12 @@
 
 /* Bytes that are encrypted at a time, and that an owner is asked to have room for; and what each
  * direction may keep for ciphertext while there is none. */
-enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024, KEPT = 16 * 1024 };
+enum {
+    PIECE = 64 * 1024,
+    READ_BYTES = 64 * 1024,
+    KEPT = 16 * 1024,
+    SHAKING_NS = 250 * 1000 /* of a millisecond */
+};
 
 struct tls_stream {
     struct stream *stream;
@@ -280,16 +285,6 @@ static bool has_input(const struct tls_stream *tls)
     return tls->end || SSL_pending(tls->ssl) || BIO_pending(tls->in);
 }
 
-static void on_idle(uv_idle_t *idle)
-{
-    struct tls_stream *tls = idle->data;
-    uv_idle_stop(idle);
-    if (is_written(tls))
-        tell_written(tls, tls->failed);
-    deliver(tls);
-    give_back(tls->in);
-}
-
 /* ---- the handshake ---- */
 
 static void describe(const SSL *ssl, char *out, size_t size)
@@ -311,14 +306,32 @@ static void end_handshake(struct tls_stream *tls, const char *error)
     secured(tls->secured_arg, error);
 }
 
-static void shake_hands(struct tls_stream *tls)
+/* Handshakes are dear, and whoever can connect may begin one: all of a loop's together get so much
+ * of each of its milliseconds, and who is late in it waits for the next. */
+static _Thread_local struct {
+    uint64_t ms, taken_ns;
+} shaking;
+
+static bool has_time(const struct tls_stream *tls)
+{
+    uint64_t now = uv_now(tls->stream->handle.loop);
+    if (shaking.ms != now) {
+        shaking.ms = now;
+        shaking.taken_ns = 0;
+    }
+    return shaking.taken_ns < SHAKING_NS;
+}
+
+static void go_on_shaking(struct tls_stream *tls)
 {
     char error[TLS_ERROR_SIZE];
+    uint64_t begun = uv_hrtime();
     ERR_clear_error();
     int count = SSL_do_handshake(tls->ssl);
     bool more = count <= 0 && SSL_get_error(tls->ssl, count) == SSL_ERROR_WANT_READ;
     if (count <= 0 && !more)
         describe(tls->ssl, error, sizeof error);
+    shaking.taken_ns += uv_hrtime() - begun;
     send_out(tls); /* after a failure the alert that tells the peer why */
     if (tls->failed)
         end_handshake(tls, uv_strerror(tls->failed));
@@ -328,7 +341,35 @@ static void shake_hands(struct tls_stream *tls)
         end_handshake(tls, count == 1 ? NULL : error);
 }
 
+static void shake_hands(struct tls_stream *tls)
+{
+    if (has_time(tls)) {
+        go_on_shaking(tls);
+        return;
+    }
+    uv_read_stop(&tls->stream->stream);
+    uv_idle_start(&tls->idle, on_idle);
+}
+
 /* ---- the socket ---- */
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct tls_stream *tls = idle->data;
+    if (tls->secured && !has_time(tls))
+        return;
+    uv_idle_stop(idle);
+    if (is_written(tls))
+        tell_written(tls, tls->failed);
+    if (tls->secured) {
+        if (!tls->end)
+            uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
+        go_on_shaking(tls);
+    } else {
+        deliver(tls);
+    }
+    give_back(tls->in);
+}
 
 /* Read by the callback that follows at once, so all streams of a thread share it. */
 static void cipher_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)

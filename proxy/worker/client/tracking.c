@@ -161,7 +161,8 @@ int tracking_open(struct client *client, int node)
 {
     if (!tracking_is_on(client) || node == NO_NODE || client_track_to(client, node))
         return 0;
-    struct pool *pool = client_pool(client); /* whose node it is; the last link to it may end here */
+    struct pool *pool =
+        client_pool(client); /* whose node it is; the last link to it may end here */
     drop_outdated(client);
     if (!pinned_make_room(client, 1))
         return -EBUSY;
