@@ -149,6 +149,14 @@ void purgers_gave(struct purgers *purgers, int from, int to)
         purger_doubt(purgers->at[to], "keys have come to it from a node that may have kept some");
 }
 
+void purgers_doubt(struct purgers *purgers, const char *why)
+{
+    purgers->owes_whole |= !first_of(purgers);
+    for (size_t i = 0; i < purgers->count; i++)
+        if (purgers->at[i])
+            purger_doubt(purgers->at[i], why);
+}
+
 static void doubt_too(struct purgers *purgers, int number, const struct redis *node)
 {
     if (at(purgers, number) && vouched_is_doubted(purgers->options.vouched, redis_run_id(node)))

@@ -35,6 +35,9 @@ size_t purgers_owed(const struct purgers *purgers);
 bool purgers_are_swept(const struct purgers *purgers); /* each of them is */
 void purgers_give_up(const struct purgers *purgers);
 
+/* purger_doubt() of each, and of each node that is to be known first. */
+void purgers_doubt(struct purgers *purgers, const char *why);
+
 /* Of each whose server somebody doubts, purger_doubt(). */
 void purgers_doubt_too(struct purgers *purgers);
 

@@ -32,8 +32,8 @@ void vouched_doubt(struct vouched *vouched, const void *by, const char *run_id);
 /* The keeper: somebody does. */
 bool vouched_is_doubted(struct vouched *vouched, const char *run_id);
 
-/* The keeper: the cache was up as a whole. Until then all are believed that are not doubted: what
- * was deleted before the guard was started nobody knows. */
+/* The keeper: the cache was up as a whole, or all of it is doubted. Until then all are believed
+ * that are not doubted: what was deleted before the guard was started nobody knows. */
 void vouched_settle(struct vouched *vouched);
 
 /* Any thread: while it stays the same, who was believed still is. */

@@ -71,6 +71,7 @@ static void stand_alone(void *arg, bool has_purged)
         "the predecessor has not deleted from the cache all that it had to: all keys of the "
         "keyspaces will be");
     purging_missed(&keeper->purging);
+    purging_doubt(&keeper->purging, "the predecessor has not deleted all that it had to");
 }
 
 /* ---- the predecessor ---- */

@@ -42,6 +42,15 @@ void purging_missed_of(struct purging *purging, int keyspace)
     tell_keyspace(purging, CAUSE_MISSED, keyspace);
 }
 
+/* Nor is a server that only workers are connected to so far. */
+void purging_doubt(struct purging *purging, const char *why)
+{
+    vouched_settle(purging->options.vouched);
+    purgers_doubt(&purging->purgers, why);
+    if (purging->other.is_there)
+        purgers_doubt(&purging->other.purgers, why);
+}
+
 void purging_outdated(struct purging *purging, int keyspace)
 {
     tell_keyspace(purging, CAUSE_ALTERED, keyspace);

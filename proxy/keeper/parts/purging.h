@@ -84,6 +84,10 @@ void purging_give_unvouched(struct purging *purging);
 void purging_missed(struct purging *purging);
 void purging_missed_of(struct purging *purging, int keyspace);
 
+/* For this reason what is cached may be old: it is deleted, and no server is believed before that
+ * is done. */
+void purging_doubt(struct purging *purging, const char *why);
+
 /* What was cached of the keyspace is not what would be now. */
 void purging_outdated(struct purging *purging, int keyspace);
 void purging_outdated_all(struct purging *purging);

@@ -71,7 +71,6 @@ static void bench_open(struct bench *bench, enum sync_mode sync)
         bench->replication.wal_probe = (struct wal_probe *)&prober;
     uv_loop_init(&bench->loop);
     bench->vouched = vouched_create();
-    vouched_settle(bench->vouched);
     fake_redis_reset();
     changes_subscribe(&bench->changes, SUBSCRIBER_LOADS, on_change, bench);
     changes_subscribe(&bench->changes, SUBSCRIBER_CACHE, on_purge, bench);
@@ -344,6 +343,30 @@ static void answer_other(const struct redis_answer *answer)
     fake_redis_answer(answer);
 }
 
+/* Nor is one by who is connected to it before the keeper is. */
+static void while_all_is_doubted_no_server_is_believed(void **state)
+{
+    static const struct redis_answer over = {
+        .outcome = REDIS_DONE, .error = "", .page.cursor = "0"};
+    static const char run_id[] = "0123456789abcdef0123456789abcdef01234567";
+    static const char stranger[] = "76543210fedcba9876543210fedcba9876543210";
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, SYNC_REPLICATION);
+    fake_redis.run_id = run_id;
+    assert_true(vouched_believes(bench.vouched, stranger, 0));
+    purging_doubt(&bench.purging, "nobody knows what it holds");
+    assert_false(vouched_believes(bench.vouched, stranger, 0));
+    for (int i = 0; i < KEYSPACES; i++) {
+        must_wait(&bench, 1, 0);
+        assert_false(vouched_believes(bench.vouched, run_id, 0));
+        fake_redis_answer(&over);
+    }
+    assert_true(vouched_believes(bench.vouched, run_id, 0));
+    assert_false(vouched_believes(bench.vouched, stranger, 0));
+    bench_close(&bench);
+}
+
 /* As when its password has changed: who doubts it may not come to it any more. */
 static void a_server_that_the_first_doubts_is_swept_by_the_second_for_both(void **state)
 {
@@ -432,6 +455,7 @@ int main(void)
         cmocka_unit_test(without_a_log_the_first_answer_vouches),
         cmocka_unit_test(another_answer_makes_a_keyspace_old_and_no_other),
         cmocka_unit_test(what_no_log_told_of_makes_every_keyspace_old),
+        cmocka_unit_test(while_all_is_doubted_no_server_is_believed),
         cmocka_unit_test(a_deletion_counts_when_it_is_done),
         cmocka_unit_test(the_report_says_what_is_owed_while_the_cache_is_down),
         cmocka_unit_test(of_two_caches_each_is_told_of_every_change),

@@ -1,0 +1,77 @@
+"""What lies in the cache when a guard follows another may be old, where the predecessor owed deletions to it:
+no lookup of a row gets it."""
+import contextlib
+
+import pytest
+
+from beside import redis_beside
+from following import fill, follow, wait_purged
+from gate import Gate
+from servers import PATIENCE
+from waiting import wait_until
+
+
+@pytest.fixture
+def other():
+    with redis_beside() as server:
+        yield server
+
+
+@pytest.fixture
+def gate(other):
+    with Gate(other.port) as opened:
+        yield opened
+
+
+def settings_of(gate):
+    """The guard would not wait as long for what a gate holds."""
+    return {"cache": f"redis://127.0.0.1:{gate.port}/0", "cache_timeout": "60s"}
+
+
+def takings(guard):
+    return guard.log(lines=10**6).count("this one serves from here on")
+
+
+@contextlib.contextmanager
+def beside(guard):
+    """With it a successor lets clients in, and its predecessor has one that stays; then that ends."""
+    with guard.wire() as stays:
+        assert stays.ask("PING") == b"+PONG\r\n"
+        before, guard.process = guard.process, None
+        count = takings(guard)
+        guard.launch()
+        wait_until(lambda: takings(guard) > count, PATIENCE, guard.log)
+        yield before
+    before.wait(PATIENCE)
+
+
+def must_be_believed_when_swept(guard, server, gate):
+    """None of the keys was asked for that is looked for here."""
+    assert server.client().get("item:9") == b"old"
+    gate.release()
+    wait_purged(server, "item:9")
+    fill(guard, server, "item:9")
+
+
+def put_old(server):
+    server.client().mset({f"item:{number}": "old" for number in (7, 8, 9)})
+
+
+def test_what_a_lost_predecessor_owed_is_not_read_before_it_is_deleted(follow, items, other, gate):
+    guard = follow(items(), **settings_of(gate))
+    with beside(guard) as before:
+        put_old(other)
+        assert guard.redis().get("item:8") == b"old"
+        gate.hold_requests(b"SCAN")
+        before.kill()
+        wait_until(lambda: guard.redis().get("item:7") == b"payload 7", PATIENCE, guard.log)
+        must_be_believed_when_swept(guard, other, gate)
+
+
+def test_a_cache_that_lacks_nothing_is_read_and_not_swept(follow, items, other, gate):
+    guard = follow(items(), **settings_of(gate))
+    put_old(other)
+    for _ in range(2):  # who is followed knows that its own predecessor has ended
+        with beside(guard):
+            assert guard.redis().get("item:7") == b"old"
+    assert other.calls("scan") == 0
