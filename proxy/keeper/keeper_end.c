@@ -71,7 +71,7 @@ static void wait_for_purges(uv_timer_t *tick)
             return;
         purging_give_up(&keeper->purging);
     } else {
-        succession_tell_purged(&keeper->succession);
+        keeper_tell_purged(keeper);
     }
     end_cache(keeper);
 }

@@ -146,6 +146,7 @@ void keeper_watch_leaving(struct keeper *keeper, uint64_t now); /* once in a whi
  * clients in at once. */
 void keeper_open_succession(struct keeper *keeper);
 void keeper_close_succession(struct keeper *keeper);
+void keeper_tell_purged(struct keeper *keeper); /* a successor: nothing is owed to the cache */
 
 /* The cache, and how another takes its place; see keeper_cache.c. 0, or a negative errno. */
 int keeper_open_cache(struct keeper *keeper);

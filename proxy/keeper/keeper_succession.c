@@ -4,11 +4,52 @@
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
+#include "config/syntax/cache_url.h"
 #include "keeper/keeper_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- the cache, by which each knows the other's ---- */
+
+/* The caller's. */
+static char *own_cache(const struct keeper *keeper)
+{
+    return cache_url_place(&keeper->cache.here->config->config->cache);
+}
+
+static bool has_cache(void *arg, struct span cache)
+{
+    char *own = own_cache(arg);
+    bool is_own = span_is(cache, own);
+    free(own);
+    return is_own;
+}
+
+/* While another cache is to take its place, the successor may be led to that one, under whatever
+ * name. */
+static bool is_settled(const struct keeper *keeper)
+{
+    return keeper->cache.change == CACHE_STAYS;
+}
+
+static void tell_cache(void *arg)
+{
+    struct keeper *keeper = arg;
+    char *cache = is_settled(keeper) ? own_cache(keeper) : xstrdup("");
+    succession_tell_cache(&keeper->succession, cache, false);
+    free(cache);
+}
+
+void keeper_tell_purged(struct keeper *keeper)
+{
+    if (!is_settled(keeper))
+        return;
+    char *cache = own_cache(keeper);
+    succession_tell_cache(&keeper->succession, cache, true);
+    free(cache);
+}
 
 /* ---- the successor ---- */
 
@@ -59,6 +100,12 @@ static void let_in(void *arg)
     service_ready();
 }
 
+static void doubt_cache(void *arg)
+{
+    purging_doubt(&((struct keeper *)arg)->purging,
+                  "the predecessor has another one, or does not believe it");
+}
+
 /* Commits are this process' to confirm from here on. What the predecessor was still to delete from
  * the cache when it ended, or was ended, nobody knows. */
 static void stand_alone(void *arg, bool has_purged)
@@ -89,6 +136,7 @@ static void yield(void *arg)
     if (keeper->http)
         http_server_quiesce(keeper->http);
     keeper->handed_over = true;
+    tell_cache(keeper);
     keeper_tell_lacking(keeper);
     if (keeper->draining)
         return;
@@ -226,7 +274,10 @@ void keeper_open_succession(struct keeper *keeper)
                                                  .knows = knows,
                                                  .lacks = lacks,
                                                  .let_in = let_in,
+                                                 .has_cache = has_cache,
+                                                 .doubt_cache = doubt_cache,
                                                  .stand_alone = stand_alone,
+                                                 .meet = tell_cache,
                                                  .limit = limit,
                                                  .yield = yield,
                                                  .leave = leave,

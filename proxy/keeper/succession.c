@@ -3,12 +3,13 @@
  *   predecessor                                   successor
  *      ENTRY  ─────────── each override, all that there are first ──────────▶
  *      ◀────── POSITION, up to where its log is followed; READY, it guards ───
+ *      CACHE  ─────────── which one it has; at first, and before YOURS ──────▶
  *      LACKING ────────── of each keyspace whose file is not all that was told ▶
  *      YOURS  ─────────── no client is let in here any more ─────────────────▶
  *      ALIVE  ─────────── again and again, for as long as clients are left ──▶
  *      ◀────── HEARD, as each ALIVE was sent ──────────────────────────────────
  *      QUIET  ─────────── and not any more: it ends ─────────────────────────▶
- *      PURGED ─────────── it owes the cache nothing ─────────────────────────▶
+ *      PURGED ─────────── it owes nothing to the cache, which it names ──────▶
  *      ◀────────────── ENTRY and APPLIED, both ways, while both guard ────────▶
  *      DISMISSED ─────── instead of YOURS, to one that does not read ────────▶
  *
@@ -27,9 +28,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Frames; `applied` answers entries in their order, once both guard. Alive, quiet and purged are
- * the predecessor's: an older one says none of them, or not when, and a frame that is not known is
- * left alone. */
+/* Frames; `applied` answers entries in their order, once both guard. Alive, quiet, cache and purged
+ * are the predecessor's: an older one says none of them, or not when, and a frame that is not known
+ * is left alone; so is 'g', purged without a word of which cache. */
 enum {
     ENTRY = 'e',
     APPLIED = 'a',
@@ -39,7 +40,8 @@ enum {
     ALIVE = 'l', /* and when it was said, by the predecessor's clock */
     HEARD = 'h',
     QUIET = 'q',
-    PURGED = 'g',
+    CACHE = 'c', /* nothing: it is being changed */
+    PURGED = 'u',
     LACKING = 'k',
     DISMISSED = 'd' /* an older one waits on, for what does not come */
 };
@@ -190,7 +192,21 @@ void succession_reached(struct succession *succession, uint64_t position)
                      (struct span){(const char *)&position, sizeof position});
 }
 
+static void take_cache(struct succession *succession, struct span cache)
+{
+    if (succession->is_warned || succession->options.has_cache(succession->options.arg, cache))
+        return;
+    succession->is_warned = true;
+    succession->options.doubt_cache(succession->options.arg);
+}
+
 /* ---- the predecessor ---- */
+
+void succession_tell_cache(struct succession *succession, const char *cache, bool is_purged)
+{
+    if (succession->channel)
+        channel_send(succession->channel, is_purged ? PURGED : CACHE, span_of(cache));
+}
 
 void succession_tell_lacking(struct succession *succession, const char *keyspace)
 {
@@ -311,8 +327,10 @@ static void on_frame(void *arg, int kind, struct span bytes)
         succession->options.lacks(succession->options.arg, bytes);
     else if (kind == DISMISSED && succession->phase == SUCCESSION_WAITING && !succession->yours)
         take_dismissal(succession);
+    else if (kind == CACHE && succession->phase == SUCCESSION_WAITING)
+        take_cache(succession, bytes);
     else if (kind == PURGED)
-        succession->has_purged = true;
+        succession->has_purged = succession->options.has_cache(succession->options.arg, bytes);
     else if (kind == ALIVE)
         take_alive(succession, bytes);
     else if (kind == HEARD)
@@ -403,12 +421,6 @@ void succession_fall_silent(struct succession *succession)
         say(succession, QUIET);
 }
 
-void succession_tell_purged(struct succession *succession)
-{
-    if (succession->channel)
-        say(succession, PURGED);
-}
-
 void succession_go_on(struct succession *succession)
 {
     watch_other(succession);
@@ -437,6 +449,7 @@ static void on_asked(void *arg, int fd)
              (int)succession->other);
     succession->position = 0;
     succession->dismissed = false;
+    succession->options.meet(succession->options.arg);
     send_to_other(succession, false);
     overrides_each(&succession->options.entries->table, clock_ms(), send_entry, succession);
     succession->unread_max = channel_unsent(succession->channel) + UNREAD_MAX;

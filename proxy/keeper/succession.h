@@ -62,8 +62,13 @@ struct succession_options {
     /* The list of this keyspace lacks keys that the predecessor was told. */
     void (*lacks)(void *arg, struct span keyspace);
     void (*let_in)(void *arg); /* clients, from here on */
-    /* There is no predecessor any more; and it has deleted from the cache all that it had to. */
+    /* Whether this is the cache here; and the predecessor has another, or none that it knows to
+     * lack no deletion: told before anybody is let in, and once. */
+    bool (*has_cache)(void *arg, struct span cache);
+    void (*doubt_cache)(void *arg);
+    /* There is no predecessor any more; and it has deleted from this cache all that it had to. */
     void (*stand_alone)(void *arg, bool has_purged);
+    void (*meet)(void *arg); /* the predecessor: there is a successor, who is told of the cache */
     /* The predecessor: nothing is confirmed behind this position; nobody is let in any more; and
      * there is no successor any more, or it does not answer. */
     void (*limit)(void *arg, uint64_t position);
@@ -89,7 +94,8 @@ struct succession {
     struct channel *channel; /* to the other one, or NULL */
     pid_t other;             /* its process */
     bool told_ready;         /* the successor has */
-    bool has_purged;         /* the predecessor, it says: succession_tell_purged() */
+    bool is_warned;          /* the successor, of the cache */
+    bool has_purged;         /* the predecessor, it says, from the cache here */
     bool is_ready;           /* the successor, it says */
     bool dismissed;          /* the successor is told nothing any more, and does not take over */
     size_t unread_max;       /* bytes; it is when it leaves more of them */
@@ -119,8 +125,10 @@ bool succession_waits(const struct succession *succession);
 /* The predecessor's clients have left: it ends, and looks after nothing else any more. */
 void succession_fall_silent(struct succession *succession);
 
-/* What was to be deleted from the cache is: else whoever follows deletes all again. */
-void succession_tell_purged(struct succession *succession);
+/* Which cache clients are led to. From within meet() and yield(), "": none that is known to lack no
+ * deletion. At the end `is_purged`, what was to be deleted from it is: else whoever follows deletes
+ * all again, as does who has another cache. */
+void succession_tell_cache(struct succession *succession, const char *cache, bool is_purged);
 
 /* From within yield(): what a keyspace's file lists is not all that was told. */
 void succession_tell_lacking(struct succession *succession, const char *keyspace);

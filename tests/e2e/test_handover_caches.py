@@ -1,11 +1,11 @@
-"""What lies in the cache when a guard follows another may be old, where the predecessor owed deletions to it:
-no lookup of a row gets it."""
+"""What lies in the cache when a guard follows another may be old: of another cache than the one before had,
+or of one to which it owed deletions. No lookup of a row gets it."""
 import contextlib
 
 import pytest
 
 from beside import redis_beside
-from following import fill, follow, wait_purged
+from following import fill, follow, publish, wait_purged
 from gate import Gate
 from servers import PATIENCE
 from waiting import wait_until
@@ -55,6 +55,44 @@ def must_be_believed_when_swept(guard, server, gate):
 
 def put_old(server):
     server.client().mset({f"item:{number}": "old" for number in (7, 8, 9)})
+
+
+@pytest.mark.parametrize("has_reloaded", [False, True])
+def test_another_cache_is_not_read_before_it_is_swept(start_guard, database, items, other, gate,
+                                                      has_reloaded):
+    """The file names it, and nobody has deleted anything there; or its sweep was not over."""
+    keyspace = items()
+    publish(database, keyspace)
+    guard = start_guard(keyspace, sync="replication")
+    put_old(other)
+    gate.hold_requests(b"SCAN")
+    guard.configure({"database": database.url, "keyspaces": [keyspace], "sync": "replication",
+                     **settings_of(gate)})
+    if has_reloaded:
+        assert guard.control("POST", "/v1/reload").status_code == 200
+        gate.wait_held()
+    with beside(guard):
+        assert guard.redis().get("item:7") == b"payload 7"
+        must_be_believed_when_swept(guard, other, gate)
+
+
+def test_nor_one_that_is_being_swept_under_the_same_name(start_guard, database, items, cache, other):
+    """The name leads elsewhere by now, and only a reload has noticed."""
+    keyspace = items()
+    publish(database, keyspace)
+    put_old(other)
+    with Gate(cache.port) as gate:
+        guard = start_guard(keyspace, sync="replication", **settings_of(gate))
+        gate.server_port = other.port
+        gate.hold_requests(b"SCAN")
+        guard.configure({"database": database.url, "keyspaces": [keyspace], "sync": "replication",
+                         **settings_of(gate), "cache": f"redis://default:any@127.0.0.1:{gate.port}/0"})
+        assert guard.control("POST", "/v1/reload").status_code == 200
+        gate.wait_held()
+        with beside(guard):
+            assert guard.redis().get("item:7") == b"payload 7"
+            must_be_believed_when_swept(guard, other, gate)
+        guard.stop()
 
 
 def test_what_a_lost_predecessor_owed_is_not_read_before_it_is_deleted(follow, items, other, gate):

@@ -13,6 +13,7 @@
  */
 #include "config/syntax/cache_url.h"
 
+#include "base/buffer.h"
 #include "base/hex.h"
 #include "base/memory.h"
 #include "base/span.h"
@@ -264,6 +265,23 @@ bool cache_url_equal(const struct cache_url *a, const struct cache_url *b)
     return address_equal(&a->address, &b->address) && same_text(a->user, b->user) &&
            same_text(a->password, b->password) && a->db == b->db &&
            a->is_cluster == b->is_cluster && same_text(a->primary, b->primary) && same_seeds(a, b);
+}
+
+static void append_place(struct buffer *out, const struct address *address)
+{
+    buffer_printf(out, "\n%s:%u", address->path ? address->path : address->host,
+                  (unsigned)address->port);
+}
+
+char *cache_url_place(const struct cache_url *url)
+{
+    struct buffer out = {0};
+    buffer_printf(&out, "%s\n%s\n%d", url->is_cluster ? "cluster" : "server",
+                  url->primary ? url->primary : "", url->db);
+    append_place(&out, &url->address);
+    for (size_t i = 0; i < url->seed_count; i++)
+        append_place(&out, &url->seeds[i]);
+    return buffer_string(&out);
 }
 
 void cache_url_copy(struct cache_url *to, const struct cache_url *from)

@@ -30,6 +30,10 @@ void cache_url_finish(struct cache_url *url); /* zeroed memory, too */
  * primary. */
 bool cache_url_equal(const struct cache_url *a, const struct cache_url *b);
 
+/* Which cache it is, however it is connected to: text, the caller's, that two have alike when they
+ * name the same servers in the same order, the same primary and the same database. */
+char *cache_url_place(const struct cache_url *url);
+
 /* What `to` held before is not freed. Ended by cache_url_finish(). */
 void cache_url_copy(struct cache_url *to, const struct cache_url *from);
 

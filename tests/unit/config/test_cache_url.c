@@ -201,6 +201,32 @@ static void mistakes_in_cache_urls_are_explained(void **state)
     }
 }
 
+static bool is_one_place(const char *one, const char *other)
+{
+    struct cache_url url = parsed_url(one), second = parsed_url(other);
+    char *place = cache_url_place(&url), *places = cache_url_place(&second);
+    bool is_one = strcmp(place, places) == 0;
+    free(place);
+    free(places);
+    cache_url_finish(&url);
+    cache_url_finish(&second);
+    return is_one;
+}
+
+/* Nor is there a password in it. */
+static void who_connects_makes_no_other_cache_of_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof url_pairs / sizeof *url_pairs; i++) {
+        const struct pair *pair = &url_pairs[i];
+        bool is_who = strstr(pair->one, "u:p@");
+        if (is_one_place(pair->one, pair->other) != is_who)
+            fail_msg("%s and %s", pair->one, pair->other);
+    }
+    assert_false(is_one_place("unix:/a", "unix:/b"));
+    assert_true(is_one_place("redis://a", "rediss://u:p@a:6379/0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +235,7 @@ int main(void)
         cmocka_unit_test(sentinels_are_named_with_what_they_know),
         cmocka_unit_test(a_cluster_is_named_by_some_of_its_nodes),
         cmocka_unit_test(mistakes_in_cache_urls_are_explained),
+        cmocka_unit_test(who_connects_makes_no_other_cache_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ struct bench {
     int other;
     bool guards, knows;
     uint64_t asked; /* what knows() was asked for last */
-    unsigned shared, let_in, alone;
+    unsigned shared, let_in, alone, doubted;
+    bool has_purged;
     bool gives_way; /* the predecessor may */
     unsigned yielded, stayed, left, lacking;
     uint64_t stands; /* until then */
@@ -52,10 +53,24 @@ static void let_in(void *arg)
     ((struct bench *)arg)->let_in++;
 }
 
+static bool has_cache(void *arg, struct span cache)
+{
+    (void)arg;
+    return span_is(cache, "cache");
+}
+
+static void doubt_cache(void *arg)
+{
+    struct bench *bench = arg;
+    assert_int_equal(bench->let_in, 0);
+    bench->doubted++;
+}
+
 static void stand_alone(void *arg, bool has_purged)
 {
-    (void)has_purged;
-    ((struct bench *)arg)->alone++;
+    struct bench *bench = arg;
+    bench->alone++;
+    bench->has_purged = has_purged;
 }
 
 static void limit(void *arg, uint64_t position)
@@ -122,6 +137,8 @@ static void bench_init(struct bench *bench)
                                                                      .knows = knows,
                                                                      .lacks = lacks,
                                                                      .let_in = let_in,
+                                                                     .has_cache = has_cache,
+                                                                     .doubt_cache = doubt_cache,
                                                                      .stand_alone = stand_alone,
                                                                      .limit = limit,
                                                                      .yield = yield,
@@ -161,6 +178,51 @@ static void what_the_list_lacks_is_known_before_anybody_is_let_in(void **state)
     close(bench.other);
     run(&bench);
     bench_finish(&bench);
+}
+
+static void say_text(struct bench *bench, char kind, const char *text)
+{
+    char frame[32] = {kind, (char)strlen(text)};
+    memcpy(frame + 5, text, strlen(text));
+    size_t length = 5 + strlen(text);
+    assert_int_equal(write(bench->other, frame, length), length);
+    run(bench);
+}
+
+static void what_is_said_of_another_cache_counts_for_nothing(void **state)
+{
+    static const struct {
+        const char *first, *second, *purged; /* NULL: nothing is said */
+        unsigned doubted;
+        bool has_purged;
+    } rows[] = {{"cache", "cache", "cache", 0, true},
+                {"other", "other", "other", 1, false},
+                {"cache", "", "cache", 1, true},
+                {"", "cache", "other", 1, false},
+                {"", "", NULL, 1, false},
+                {NULL, NULL, "", 0, false},
+                {NULL, NULL, NULL, 0, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct bench bench;
+        bench_init(&bench);
+        bench.knows = true;
+        if (rows[i].first)
+            say_text(&bench, 'c', rows[i].first);
+        if (rows[i].second)
+            say_text(&bench, 'c', rows[i].second);
+        say(&bench, 'y');
+        say_text(&bench, 'c', "other"); /* too late: the predecessor may go on to another cache */
+        say(&bench, 'g');               /* an older program's */
+        if (rows[i].purged)
+            say_text(&bench, 'u', rows[i].purged);
+        close(bench.other);
+        run(&bench);
+        assert_int_equal(bench.doubted, rows[i].doubted);
+        assert_int_equal(bench.alone, 1);
+        assert_true(bench.has_purged == rows[i].has_purged);
+        bench_finish(&bench);
+    }
 }
 
 static void nobody_is_let_in_before_what_was_confirmed_is_known(void **state)
@@ -526,6 +588,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_list_lacks_is_known_before_anybody_is_let_in),
+        cmocka_unit_test(what_is_said_of_another_cache_counts_for_nothing),
         cmocka_unit_test(nobody_is_let_in_before_what_was_confirmed_is_known),
         cmocka_unit_test(nor_when_who_confirmed_it_is_no_more),
         cmocka_unit_test(who_gave_way_rejects_for_a_while_after_what_was_answered),
