@@ -148,6 +148,11 @@ void purger_doubt(struct purger *purger, const char *why)
     schedule(purger);
 }
 
+bool purger_is_doubted(const struct purger *purger)
+{
+    return purger->is_doubted;
+}
+
 /* ---- batches ---- */
 
 /* A refusal in between counts no more: the next one is waited for as if it were the first. */

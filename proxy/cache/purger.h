@@ -52,6 +52,9 @@ void purger_keyspace(struct purger *purger, int keyspace);
 /* Everything of all keyspaces: for this reason the server may have forgotten what was deleted. */
 void purger_doubt(struct purger *purger, const char *why);
 
+/* Since then it was not swept. */
+bool purger_is_doubted(const struct purger *purger);
+
 /* In a cluster: of the slots that `taker` has from `giver` it may have keys that were to be deleted
  * there, and that no sweep has found. */
 bool purger_may_have_given(const struct purger *giver, const struct purger *taker);

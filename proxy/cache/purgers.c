@@ -157,6 +157,14 @@ void purgers_doubt(struct purgers *purgers, const char *why)
             purger_doubt(purgers->at[i], why);
 }
 
+bool purgers_are_doubted(const struct purgers *purgers)
+{
+    bool are_doubted = purgers->owes_whole;
+    for (size_t i = 0; i < purgers->count; i++)
+        are_doubted |= purgers->at[i] && purger_is_doubted(purgers->at[i]);
+    return are_doubted;
+}
+
 static void doubt_too(struct purgers *purgers, int number, const struct redis *node)
 {
     if (at(purgers, number) && vouched_is_doubted(purgers->options.vouched, redis_run_id(node)))

@@ -37,6 +37,7 @@ void purgers_give_up(const struct purgers *purgers);
 
 /* purger_doubt() of each, and of each node that is to be known first. */
 void purgers_doubt(struct purgers *purgers, const char *why);
+bool purgers_are_doubted(const struct purgers *purgers); /* one of them is */
 
 /* Of each whose server somebody doubts, purger_doubt(). */
 void purgers_doubt_too(struct purgers *purgers);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "config/syntax/cache_url.h"
 #include "keeper/keeper_run.h"
+#include "redis/redis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +35,18 @@ static bool is_settled(const struct keeper *keeper)
     return keeper->cache.change == CACHE_STAYS;
 }
 
+/* One that is away may come back as another server, which only who knew the last one doubts; or
+ * with what is to be deleted from it. */
+static bool is_sound(const struct keeper *keeper)
+{
+    return is_settled(keeper) && redis_is_up(keeper->cache.here->redis) &&
+           !purging_doubts(&keeper->purging);
+}
+
 static void tell_cache(void *arg)
 {
     struct keeper *keeper = arg;
-    char *cache = is_settled(keeper) ? own_cache(keeper) : xstrdup("");
+    char *cache = is_sound(keeper) ? own_cache(keeper) : xstrdup("");
     succession_tell_cache(&keeper->succession, cache, false);
     free(cache);
 }

@@ -40,7 +40,7 @@ enum {
     ALIVE = 'l', /* and when it was said, by the predecessor's clock */
     HEARD = 'h',
     QUIET = 'q',
-    CACHE = 'c', /* nothing: it is being changed */
+    CACHE = 'c', /* empty: its own word of it counts for nothing */
     PURGED = 'u',
     LACKING = 'k',
     DISMISSED = 'd' /* an older one waits on, for what does not come */

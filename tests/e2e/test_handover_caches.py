@@ -1,5 +1,5 @@
 """What lies in the cache when a guard follows another may be old: of another cache than the one before had,
-or of one to which it owed deletions. No lookup of a row gets it."""
+of one that its predecessor doubts, or to which it owed deletions. No lookup of a row gets it."""
 import contextlib
 
 import pytest
@@ -103,6 +103,20 @@ def test_what_a_lost_predecessor_owed_is_not_read_before_it_is_deleted(follow, i
         gate.hold_requests(b"SCAN")
         before.kill()
         wait_until(lambda: guard.redis().get("item:7") == b"payload 7", PATIENCE, guard.log)
+        must_be_believed_when_swept(guard, other, gate)
+
+
+def test_what_its_predecessor_doubts_a_successor_does_not_read(follow, items, other, gate):
+    """The server has started anew, which is none to a successor that has not known it before."""
+    guard = follow(items(), **settings_of(gate))
+    put_old(other)
+    other.client().save()
+    gate.hold_requests(b"SCAN")
+    other.kill()
+    other.start()
+    gate.wait_held()
+    with beside(guard):
+        assert guard.redis().get("item:7") == b"payload 7"
         must_be_believed_when_swept(guard, other, gate)
 
 

@@ -51,6 +51,11 @@ void purging_doubt(struct purging *purging, const char *why)
         purgers_doubt(&purging->other.purgers, why);
 }
 
+bool purging_doubts(const struct purging *purging)
+{
+    return purgers_are_doubted(&purging->purgers);
+}
+
 void purging_outdated(struct purging *purging, int keyspace)
 {
     tell_keyspace(purging, CAUSE_ALTERED, keyspace);

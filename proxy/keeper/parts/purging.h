@@ -87,6 +87,7 @@ void purging_missed_of(struct purging *purging, int keyspace);
 /* For this reason what is cached may be old: it is deleted, and no server is believed before that
  * is done. */
 void purging_doubt(struct purging *purging, const char *why);
+bool purging_doubts(const struct purging *purging); /* of the cache that serves, some server */
 
 /* What was cached of the keyspace is not what would be now. */
 void purging_outdated(struct purging *purging, int keyspace);

@@ -355,13 +355,16 @@ static void while_all_is_doubted_no_server_is_believed(void **state)
     bench_open(&bench, SYNC_REPLICATION);
     fake_redis.run_id = run_id;
     assert_true(vouched_believes(bench.vouched, stranger, 0));
+    assert_false(purging_doubts(&bench.purging));
     purging_doubt(&bench.purging, "nobody knows what it holds");
     assert_false(vouched_believes(bench.vouched, stranger, 0));
     for (int i = 0; i < KEYSPACES; i++) {
         must_wait(&bench, 1, 0);
+        assert_true(purging_doubts(&bench.purging));
         assert_false(vouched_believes(bench.vouched, run_id, 0));
         fake_redis_answer(&over);
     }
+    assert_false(purging_doubts(&bench.purging));
     assert_true(vouched_believes(bench.vouched, run_id, 0));
     assert_false(vouched_believes(bench.vouched, stranger, 0));
     bench_close(&bench);
