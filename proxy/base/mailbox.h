@@ -9,6 +9,8 @@
 #ifndef NESTGUARD_MAILBOX_H
 #define NESTGUARD_MAILBOX_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct mailbox;
@@ -29,6 +31,8 @@ struct mailbox {
     uv_async_t wake;               /* of the receiver's loop */
     uv_mutex_t lock;               /* held for a few instructions */
     struct message *first, **last; /* posted and not taken yet, the oldest first; by the lock */
+    struct message *taken;         /* and not delivered yet, likewise; the loop's alone */
+    uint64_t pace;                 /* nanoseconds; 0: none */
     mailbox_deliver deliver;       /* with `arg`, on the receiver's loop */
     void *arg;
 };
@@ -36,6 +40,11 @@ struct mailbox {
 /* The loop's thread. 0, or libuv's error: then there is nothing to close. Keeps its loop alive
  * until it is closed. */
 int mailbox_init(struct mailbox *mailbox, uv_loop_t *loop, mailbox_deliver deliver, void *arg);
+
+/* Deliveries take no longer than this at a time, but for the one that is under way then: the rest
+ * comes in the loop's next turn, behind what its sockets and timers have brought. 0, as at first:
+ * all comes at once. */
+void mailbox_pace(struct mailbox *mailbox, uint64_t nanoseconds);
 
 /* Any thread. Messages of one thread arrive in the order in which it posted them. */
 void mailbox_post(struct mailbox *mailbox, struct message *message);

@@ -32,6 +32,9 @@
 
 enum {
     TICK_MS = 100,
+    /* Twice the line's time in a turn (turn.c): a row of a megabyte for each of many clients is
+     * copied for each of them. */
+    DELIVERY_NS = 250 * 1000,
     EXPIRE_PER_TICK = 1000 /* overrides looked at, and a part of a large table */
 };
 
@@ -327,6 +330,7 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     overrides_init(&serving->overrides);
     uv_loop_init(&serving->loop);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);
+    mailbox_pace(&serving->mailbox, DELIVERY_NS);
     turn_init(&serving->turn, &serving->loop);
 }
 

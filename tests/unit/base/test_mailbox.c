@@ -1,6 +1,8 @@
 /* Mailboxes between threads; also to be run under ThreadSanitizer. */
 #include "base/mailbox.h"
 
+#include "fakes/clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,6 +227,131 @@ static void a_delivery_may_post_to_its_own_mailbox(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* ---- messages that take their time ---- */
+
+enum { PACE = 1000, QUICK = PACE / 2, SLOW = 3 * PACE };
+
+struct slow_log {
+    struct log log;
+    uint64_t each; /* nanoseconds that a delivery takes */
+    unsigned closes_at;
+};
+
+static void take_time(void *arg, struct message *message)
+{
+    struct slow_log *slow = arg;
+    now_ns += slow->each;
+    log_message(&slow->log, message);
+    if (slow->log.count == slow->closes_at)
+        mailbox_close(&slow->log.mailbox);
+}
+
+static void slow_log_init(struct slow_log *slow, uv_loop_t *loop, uint64_t each)
+{
+    *slow = (struct slow_log){.each = each};
+    uv_loop_init(loop);
+    mailbox_init(&slow->log.mailbox, loop, take_time, slow);
+    mailbox_pace(&slow->log.mailbox, PACE);
+}
+
+static void post_all(struct slow_log *slow, struct message *messages, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        mailbox_post(&slow->log.mailbox, &messages[i]);
+}
+
+static void must_have_seen(const struct slow_log *slow, struct message *messages, unsigned count)
+{
+    assert_int_equal(slow->log.count, count);
+    for (unsigned i = 0; i < count; i++)
+        assert_ptr_equal(slow->log.seen[i], &messages[i]);
+}
+
+static void slow_log_finish(struct slow_log *slow, uv_loop_t *loop)
+{
+    if (!slow->closes_at)
+        mailbox_close(&slow->log.mailbox);
+    uv_run(loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(loop), 0);
+}
+
+static void count_turn(uv_prepare_t *prepare)
+{
+    ++*(unsigned *)prepare->data;
+}
+
+/* Replies are written, and timers run, in the turns between. */
+static void what_takes_long_is_delivered_over_several_turns(void **state)
+{
+    struct message messages[5] = {0};
+    struct slow_log slow;
+    uv_loop_t loop;
+    uv_prepare_t prepare;
+    unsigned turns = 0;
+    (void)state;
+    slow_log_init(&slow, &loop, SLOW);
+    uv_prepare_init(&loop, &prepare);
+    prepare.data = &turns;
+    uv_prepare_start(&prepare, count_turn);
+    post_all(&slow, messages, 5);
+    for (unsigned i = 1; i <= 5; i++) {
+        uv_run(&loop, UV_RUN_ONCE); /* which waits for nothing else */
+        must_have_seen(&slow, messages, i);
+        assert_int_equal(turns, i);
+    }
+    uv_close((uv_handle_t *)&prepare, NULL);
+    slow_log_finish(&slow, &loop);
+}
+
+static void what_takes_little_is_delivered_together(void **state)
+{
+    struct message messages[6] = {0};
+    struct slow_log slow;
+    uv_loop_t loop;
+    (void)state;
+    slow_log_init(&slow, &loop, QUICK);
+    post_all(&slow, messages, 6);
+    for (unsigned i = 2; i <= 6; i += 2) {
+        uv_run(&loop, UV_RUN_ONCE);
+        must_have_seen(&slow, messages, i);
+    }
+    slow_log_finish(&slow, &loop);
+}
+
+/* It wakes the loop while others are before it. */
+static void what_comes_meanwhile_is_delivered_behind_what_was_left(void **state)
+{
+    struct message messages[5] = {0};
+    struct slow_log slow;
+    uv_loop_t loop;
+    (void)state;
+    slow_log_init(&slow, &loop, SLOW);
+    post_all(&slow, messages, 2);
+    uv_run(&loop, UV_RUN_ONCE);
+    must_have_seen(&slow, messages, 1);
+    post_all(&slow, messages + 2, 3);
+    while (slow.log.count < 5)
+        uv_run(&loop, UV_RUN_ONCE);
+    must_have_seen(&slow, messages, 5);
+    slow_log_finish(&slow, &loop);
+}
+
+static void a_mailbox_that_is_closed_meanwhile_gets_the_rest_at_once(void **state)
+{
+    struct message messages[4] = {0};
+    struct slow_log slow;
+    uv_loop_t loop;
+    (void)state;
+    slow_log_init(&slow, &loop, SLOW);
+    slow.closes_at = 2;
+    post_all(&slow, messages, 4);
+    uv_run(&loop, UV_RUN_ONCE);
+    must_have_seen(&slow, messages, 1);
+    uv_run(&loop, UV_RUN_ONCE);
+    must_have_seen(&slow, messages, 4);
+    slow_log_finish(&slow, &loop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +360,10 @@ int main(void)
         cmocka_unit_test(several_threads_may_post_at_the_same_time),
         cmocka_unit_test(posting_never_delivers_before_it_returns),
         cmocka_unit_test(a_delivery_may_post_to_its_own_mailbox),
+        cmocka_unit_test(what_takes_long_is_delivered_over_several_turns),
+        cmocka_unit_test(what_takes_little_is_delivered_together),
+        cmocka_unit_test(what_comes_meanwhile_is_delivered_behind_what_was_left),
+        cmocka_unit_test(a_mailbox_that_is_closed_meanwhile_gets_the_rest_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
