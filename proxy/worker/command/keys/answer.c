@@ -51,8 +51,10 @@ void answer_write_load_error(struct buffer *out, enum load_outcome outcome)
 /* A value may be as large as max_value: for that much there need not be memory. */
 static void write_value(struct reply_slot *slot, struct buffer *out, struct span value)
 {
-    if (reply_slot_reserve(slot, out, value.length + RESP_HEADER_ROOM))
-        resp_write_bulk(out, value.at, value.length);
+    if (!reply_slot_reserve(slot, out, value.length + RESP_HEADER_ROOM))
+        return;
+    resp_write_bulk(out, value.at, value.length);
+    serving_arrived(slot->serving, value.length);
 }
 
 /* To a GET it says what the cache says of a hash, which is there from now on. */

@@ -39,7 +39,11 @@ static struct hash_question question_of(const struct reply_slot *slot)
 static void write_hash(struct reply_slot *slot, struct span hash)
 {
     struct hash_question question = question_of(slot);
-    if (!hash_answer_write(&question, hash, reply_slot_output(slot)))
+    struct buffer *out = reply_slot_output(slot);
+    size_t before = buffer_length(out);
+    if (hash_answer_write(&question, hash, out))
+        serving_arrived(slot->serving, buffer_length(out) - before);
+    else
         reply_slot_starve(slot);
 }
 

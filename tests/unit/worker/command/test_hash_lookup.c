@@ -75,6 +75,7 @@ static void a_hash_that_is_not_there_is_loaded(void **state)
     look_twice(&bench, HGET_F, NIL);
     cache_says(bench.shared, "*0\r\n");
     load_row(&bench, "item:1", WITH_F);
+    assert_int_equal(bench.serving->arrived, 7); /* what is written, not the row */
     must_reply(bench.client, "$1\r\nv\r\n");
     type(bench.client, HLEN);
     cache_says(bench.shared, ":0\r\n");

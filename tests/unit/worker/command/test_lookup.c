@@ -88,6 +88,21 @@ static void a_miss_is_loaded_and_replies_keep_their_order(void **state)
     bench_finish(&bench);
 }
 
+/* The client's memory is looked at in the same turn then, if it is much. */
+static void a_loaded_value_is_counted_when_it_is_written(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, GET_ITEM_1);
+    cache_says(bench.shared, NIL);
+    assert_int_equal(bench.serving->arrived, 0);
+    load_row(&bench, "item:1", "one");
+    assert_int_equal(bench.serving->arrived, 3);
+    must_reply(bench.client, "$3\r\none\r\n");
+    bench_finish(&bench);
+}
+
 static void only_the_databases_word_makes_a_miss_a_nil(void **state)
 {
     static const struct {
@@ -302,6 +317,7 @@ int main(void)
         cmocka_unit_test(an_absent_key_may_have_a_value_of_its_own),
         cmocka_unit_test(a_hit_is_the_caches_reply_as_it_came),
         cmocka_unit_test(a_miss_is_loaded_and_replies_keep_their_order),
+        cmocka_unit_test(a_loaded_value_is_counted_when_it_is_written),
         cmocka_unit_test(only_the_databases_word_makes_a_miss_a_nil),
         cmocka_unit_test(an_application_that_loads_by_itself_gets_the_caches_nil),
         cmocka_unit_test(a_cache_that_cannot_answer_is_as_good_as_none),
