@@ -8,7 +8,9 @@
 
 #include <stdatomic.h>
 
-enum { CUT_AT_ONCE = 16 };
+/* Of LOADS_QUEUE_BYTES: what is left when more has come. To find out who has most takes a look at
+ * every line, which is not to be taken for each request that comes. */
+enum { CUT_TO = LOADS_QUEUE_BYTES / 8 * 7 };
 
 void loads_join(struct load *load, struct load_request *request)
 {
@@ -104,33 +106,26 @@ static void refuse_waiting(struct loads *loads, struct load_request *request,
     dismiss(request, outcome);
 }
 
-/* The youngest of whoever has most of them waiting, several at a time: to find out who that is
- * takes a look at every line. */
-void loads_cut(struct loads *loads)
-{
-    if (loads->queue.bytes <= LOADS_QUEUE_BYTES)
-        return;
-    struct load_request *youngest = load_queue_fattest(&loads->queue);
-    for (int i = 0; i < CUT_AT_ONCE && youngest; i++) {
-        struct load_request *ahead = youngest->ahead;
-        refuse_waiting(loads, youngest, LOAD_CUT);
-        youngest = ahead;
-    }
-}
-
 struct refusal {
     struct loads *loads;
     enum load_outcome outcome;
 };
 
-static void on_overdue(void *arg, struct load_request *request)
+static void refuse_one(void *arg, struct load_request *request)
 {
     const struct refusal *refusal = arg;
     refuse_waiting(refusal->loads, request, refusal->outcome);
 }
 
+void loads_cut(struct loads *loads)
+{
+    struct refusal refusal = {loads, LOAD_CUT};
+    if (loads->queue.bytes > LOADS_QUEUE_BYTES)
+        load_queue_shrink(&loads->queue, CUT_TO, refuse_one, &refusal);
+}
+
 void loads_refuse_overdue(struct loads *loads, uint64_t time, enum load_outcome outcome)
 {
     struct refusal refusal = {loads, outcome};
-    load_queue_each_overdue(&loads->queue, time, on_overdue, &refusal);
+    load_queue_each_overdue(&loads->queue, time, refuse_one, &refusal);
 }

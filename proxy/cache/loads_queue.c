@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { QUANTUM = LOAD_COST, BEGINNERS = 4 };
@@ -16,6 +17,7 @@ struct load_place {
     struct load_place *previous, *next;
     struct load_places *list; /* fresh or seasoned: the one it is in */
     int64_t credit;           /* bytes, QUANTUM at most; below 0 it is a debt */
+    size_t bytes;             /* of the requests that wait here */
 };
 
 struct load_origin {
@@ -23,7 +25,6 @@ struct load_origin {
     struct keymap_node node; /* by origin */
     uint64_t number;
     struct load_round lines;
-    size_t bytes; /* of the requests that wait in them */
 };
 
 /* Where a client was there may be another by now, from elsewhere: it has a line of its own. */
@@ -37,7 +38,6 @@ struct load_line {
     struct keymap_node node; /* by asker */
     struct load_origin *origin;
     struct load_asker asker;
-    size_t bytes; /* of its requests that wait */
     struct load_request *first, *last;
 };
 
@@ -216,8 +216,8 @@ void load_queue_push(struct load_queue *queue, struct load_request *request)
     request->ahead = line->last;
     *(line->last ? &line->last->behind : &line->first) = request;
     line->last = request;
-    line->bytes += bytes_of(request);
-    line->origin->bytes += bytes_of(request);
+    line->place.bytes += bytes_of(request);
+    line->origin->place.bytes += bytes_of(request);
     queue->bytes += bytes_of(request);
     queue->count++;
 }
@@ -229,8 +229,8 @@ void load_queue_remove(struct load_queue *queue, struct load_request *request)
     *(request->ahead ? &request->ahead->behind : &line->first) = request->behind;
     *(request->behind ? &request->behind->ahead : &line->last) = request->ahead;
     request->line = NULL;
-    line->bytes -= bytes_of(request);
-    line->origin->bytes -= bytes_of(request);
+    line->place.bytes -= bytes_of(request);
+    line->origin->place.bytes -= bytes_of(request);
     queue->bytes -= bytes_of(request);
     queue->count--;
 }
@@ -289,17 +289,56 @@ static struct load_place *next_place(const struct load_round *round, const struc
     return place->next;
 }
 
-struct load_request *load_queue_fattest(const struct load_queue *queue)
+static size_t most_in(const struct load_round *round)
 {
-    struct load_origin *fattest = NULL;
-    struct load_line *line = NULL;
-    for (struct load_place *at = NULL; (at = next_place(&queue->origins, at));)
-        if (!fattest || origin_at(at)->bytes > fattest->bytes)
-            fattest = origin_at(at);
-    for (struct load_place *at = NULL; fattest && (at = next_place(&fattest->lines, at));)
-        if (!line || line_at(at)->bytes > line->bytes)
-            line = line_at(at);
-    return line ? line->last : NULL;
+    size_t most = 0;
+    for (struct load_place *at = NULL; (at = next_place(round, at));)
+        most = at->bytes > most ? at->bytes : most;
+    return most;
+}
+
+/* Who has more than this gives the rest, all of them in one walk. It is less than the fattest has:
+ * each walk takes something. */
+static size_t level_in(const struct load_round *round)
+{
+    size_t most = most_in(round);
+    return most - (most + 7) / 8;
+}
+
+struct shrinking {
+    struct load_queue *queue;
+    size_t bytes; /* may wait */
+    void (*act)(void *arg, struct load_request *request);
+    void *arg;
+};
+
+static bool has_more(const struct shrinking *shrinking, const struct load_place *place,
+                     size_t level)
+{
+    return place->bytes > level && shrinking->queue->bytes > shrinking->bytes;
+}
+
+/* Empty lines stay where they are until their turn comes, so the walk may go on. */
+static void shrink_lines(const struct shrinking *shrinking, struct load_origin *origin,
+                         size_t level_of_origin)
+{
+    size_t level = level_in(&origin->lines);
+    for (struct load_place *at = NULL; (at = next_place(&origin->lines, at));)
+        while (has_more(shrinking, at, level) &&
+               has_more(shrinking, &origin->place, level_of_origin))
+            shrinking->act(shrinking->arg, line_at(at)->last);
+}
+
+void load_queue_shrink(struct load_queue *queue, size_t bytes,
+                       void (*act)(void *arg, struct load_request *request), void *arg)
+{
+    const struct shrinking shrinking = {queue, bytes, act, arg};
+    while (queue->bytes > bytes) {
+        size_t level = level_in(&queue->origins);
+        for (struct load_place *at = NULL; (at = next_place(&queue->origins, at));)
+            while (has_more(&shrinking, at, level))
+                shrink_lines(&shrinking, origin_at(at), level);
+    }
 }
 
 static struct load_line *next_line(const struct load_queue *queue, const struct load_line *line)

@@ -60,9 +60,11 @@ void load_queue_remove(struct load_queue *queue, struct load_request *request);
 /* The load that was asked for brought so many bytes; its client has no line any more, maybe. */
 void load_queue_charge(struct load_queue *queue, const struct load_request *request, size_t bytes);
 
-/* The youngest of the line with the most bytes, of the origin with the most; it stays. NULL: nobody
- * waits. */
-struct load_request *load_queue_fattest(const struct load_queue *queue);
+/* Until no more than so many bytes wait: calls `act` for the youngest of the lines with the most
+ * bytes, of the origins with the most, which must take it out. Lines and origins that have an
+ * eighth more or less than each other count as having the same. */
+void load_queue_shrink(struct load_queue *queue, size_t bytes,
+                       void (*act)(void *arg, struct load_request *request), void *arg);
 
 /* Calls `act` for each that came at that time or before, which must take it out. */
 void load_queue_each_overdue(struct load_queue *queue, uint64_t time,

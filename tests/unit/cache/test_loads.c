@@ -420,6 +420,33 @@ static void when_too_much_waits_the_longest_line_is_cut(void **state)
     bench_finish(&bench);
 }
 
+/* Each has one: a look at every line is worth it only if it makes room for many more. */
+static void a_cut_makes_room_for_many(void **state)
+{
+    enum { BYTES = 64 * 1024, MANY = LOADS_QUEUE_BYTES / BYTES + 1 }; /* the last is too much */
+    static const char askers[MANY];
+    static struct asked many[MANY];
+    static char key[BYTES - sizeof(struct load_request)];
+    struct bench bench;
+    struct asked waiting[3];
+    (void)state;
+    bench_init(&bench, "");
+    fill_budget(&bench, waiting);
+    memset(key, '1', sizeof key);
+    memcpy(key, "item:", 5);
+    for (int i = 0; i < MANY; i++) {
+        bench.client = &askers[i];
+        key[5 + i] = '2';
+        ask_keyspace(&bench, &many[i], ITEMS, (struct span){key, sizeof key});
+    }
+    uv_run(&bench.loop, UV_RUN_NOWAIT);
+    assert_in_range(loads_waits(bench.loads).bytes, LOADS_QUEUE_BYTES / 4 * 3,
+                    LOADS_QUEUE_BYTES / 8 * 7);
+    loads_give_up(bench.loads);
+    end_queries(3);
+    bench_finish(&bench);
+}
+
 static void a_fill_takes_no_part_of_the_budget(void **state)
 {
     struct bench bench;
@@ -690,6 +717,7 @@ int main(void)
         cmocka_unit_test(who_gets_no_turn_in_time_is_told),
         cmocka_unit_test(who_has_gone_takes_his_loads_along),
         cmocka_unit_test(when_too_much_waits_the_longest_line_is_cut),
+        cmocka_unit_test(a_cut_makes_room_for_many),
         cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
         cmocka_unit_test(who_waits_for_too_long_is_told),
         cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),

@@ -11,22 +11,24 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Clients are letters; those in capitals are each in a place of its own, all others in one. */
 static const char clients[128];
 
-static void push_at(struct load_queue *queue, char client, uint64_t time)
+static struct load_request *push_at(struct load_queue *queue, char client, uint64_t time)
 {
     struct load_request *request = xcalloc(1, sizeof *request);
     request->client = &clients[(int)client];
     request->origin = client < 'a' ? (uint64_t)client : 0;
     request->queued = time;
     load_queue_push(queue, request);
+    return request;
 }
 
-static void push(struct load_queue *queue, char client)
+static struct load_request *push(struct load_queue *queue, char client)
 {
-    push_at(queue, client, 0);
+    return push_at(queue, client, 0);
 }
 
 static void push_many(struct load_queue *queue, char client, int count)
@@ -62,12 +64,9 @@ static void must_be_empty(struct load_queue *queue)
 static void one_client_is_served_in_its_order(void **state)
 {
     struct load_queue queue;
-    struct load_request *first, *second;
     (void)state;
     load_queue_init(&queue);
-    push_many(&queue, 'a', 2);
-    first = load_queue_fattest(&queue)->ahead;
-    second = first->behind;
+    struct load_request *first = push(&queue, 'a'), *second = push(&queue, 'a');
     assert_ptr_equal(load_queue_next(&queue), first);
     assert_ptr_equal(load_queue_next(&queue), second);
     free(first);
@@ -191,27 +190,97 @@ static void anybody_may_be_taken_out(void **state)
     struct load_queue queue;
     (void)state;
     load_queue_init(&queue);
-    push_many(&queue, 'a', 3);
+    push(&queue, 'a');
+    struct load_request *middle = push(&queue, 'a');
+    push(&queue, 'a');
     push_many(&queue, 'b', 2);
-    struct load_request *middle = load_queue_fattest(&queue)->ahead;
     load_queue_remove(&queue, middle);
     free(middle);
     turns_must_be(&queue, "abab");
     must_be_empty(&queue);
 }
 
-static void the_youngest_of_the_longest_line_is_found(void **state)
+/* ---- who has to go ---- */
+
+enum { SMALL = sizeof(struct load_request) }; /* what one takes whose key has no bytes */
+
+static struct {
+    struct load_queue *queue;
+    char clients[100]; /* of those that were taken out, in order */
+    size_t count;
+} taken;
+
+static void take_out(void *arg, struct load_request *request)
+{
+    (void)arg;
+    load_queue_remove(taken.queue, request);
+    assert_in_range(taken.count, 0, sizeof taken.clients - 2);
+    taken.clients[taken.count++] = (char)((const char *)request->client - clients);
+    free(request);
+}
+
+static void shrinking_takes(struct load_queue *queue, size_t left, const char *wanted)
+{
+    memset(&taken, 0, sizeof taken);
+    taken.queue = queue;
+    load_queue_shrink(queue, left * SMALL, take_out, NULL);
+    assert_string_equal(taken.clients, wanted);
+    assert_true(queue->bytes <= left * SMALL);
+}
+
+static void the_longest_line_has_to_go_first(void **state)
 {
     struct load_queue queue;
     (void)state;
     load_queue_init(&queue);
-    assert_null(load_queue_fattest(&queue));
+    shrinking_takes(&queue, 0, "");
     push_many(&queue, 'a', 2);
-    push_many(&queue, 'b', 3);
-    struct load_request *fattest = load_queue_fattest(&queue);
-    assert_ptr_equal(fattest->client, &clients['b']);
-    assert_null(fattest->behind);
-    turns_must_be(&queue, "ababb");
+    push_many(&queue, 'b', 4);
+    push_many(&queue, 'c', 3);
+    shrinking_takes(&queue, 9, "");
+    shrinking_takes(&queue, 8, "b");
+    shrinking_takes(&queue, 6, "bc");
+    turns_must_be(&queue, "abcabc");
+    must_be_empty(&queue);
+}
+
+static void the_youngest_of_a_line_has_to_go_first(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    struct load_request *first = push(&queue, 'a');
+    push_many(&queue, 'a', 3);
+    shrinking_takes(&queue, 1, "aaa");
+    assert_ptr_equal(load_queue_next(&queue), first);
+    free(first);
+    must_be_empty(&queue);
+}
+
+/* One walk takes from all that have much, and not from one after another. */
+static void lines_that_are_alike_shrink_together(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 16);
+    push_many(&queue, 'b', 16);
+    push_many(&queue, 'c', 8);
+    shrinking_takes(&queue, 36, "aabb");
+    shrinking_takes(&queue, 24, "aabbaabbaabb");
+    while (queue.count)
+        free(load_queue_next(&queue));
+    must_be_empty(&queue);
+}
+
+static void all_may_have_to_go(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    push_many(&queue, 'a', 1);
+    push_many(&queue, 'A', 1);
+    shrinking_takes(&queue, 0, "aA");
     must_be_empty(&queue);
 }
 
@@ -296,16 +365,9 @@ static void a_crowd_is_cut_and_not_who_is_alone(void **state)
     push(&queue, 'a');
     push_many(&queue, 'b', 2);
     push(&queue, 'c');
-    assert_ptr_equal(load_queue_fattest(&queue)->client, &clients['b']);
-    turns_must_be(&queue, "AaAbAcb");
+    shrinking_takes(&queue, 6, "b");
+    turns_must_be(&queue, "AaAbAc");
     must_be_empty(&queue);
-}
-
-static void take_out(void *arg, struct load_request *request)
-{
-    struct load_queue *queue = arg;
-    load_queue_remove(queue, request);
-    free(request);
 }
 
 static void those_that_came_before_a_time_are_found(void **state)
@@ -315,7 +377,8 @@ static void those_that_came_before_a_time_are_found(void **state)
     load_queue_init(&queue);
     for (uint64_t time = 1; time <= 6; time++)
         push_at(&queue, time % 2 ? 'a' : 'b', time);
-    load_queue_each_overdue(&queue, 3, take_out, &queue);
+    taken.queue = &queue;
+    load_queue_each_overdue(&queue, 3, take_out, NULL);
     turns_must_be(&queue, "abb");
     must_be_empty(&queue);
 }
@@ -331,7 +394,10 @@ int main(void)
         cmocka_unit_test(large_values_cost_turns),
         cmocka_unit_test(a_debt_has_its_bound),
         cmocka_unit_test(anybody_may_be_taken_out),
-        cmocka_unit_test(the_youngest_of_the_longest_line_is_found),
+        cmocka_unit_test(the_longest_line_has_to_go_first),
+        cmocka_unit_test(the_youngest_of_a_line_has_to_go_first),
+        cmocka_unit_test(lines_that_are_alike_shrink_together),
+        cmocka_unit_test(all_may_have_to_go),
         cmocka_unit_test(places_take_turns_however_many_clients_are_there),
         cmocka_unit_test(who_comes_from_elsewhere_is_before_a_crowd),
         cmocka_unit_test(large_values_cost_all_who_are_there),
