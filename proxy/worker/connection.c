@@ -414,6 +414,7 @@ static void flush(struct turn_task *task)
     struct client *client = container_of(task, struct client, output_task);
     if (client->state == CLIENT_CLOSED)
         return;
+    replies_drop_unheard(&client->replies);
     if (client->replies.end)
         obey_replies(client);
     if (client->state < CLIENT_CLOSING) {

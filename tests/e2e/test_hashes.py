@@ -427,3 +427,15 @@ def test_another_fill_makes_another_keyspace(start_guard, database, cache, rows)
             return False
 
     wait_until(reads_hash, PATIENCE, lambda: guard.log())
+
+
+def test_what_is_not_to_be_heard_leaves_no_memory_behind(guard_of, rows):
+    """A nil for each of many fields is written, though nobody gets it."""
+    guard = guard_of(rows, "replication")
+    with guard.wire() as wire:
+        wire.send(command("CLIENT", "REPLY", "OFF") + command("HMGET", "item:99", *["f"] * 200_000) +
+                  command("CLIENT", "REPLY", "ON"))
+        assert wire.read_replies(1) == b"+OK\r\n"
+        assert guard.keyspace()["rejected"] == 1
+        told = dict(pair.split("=", 1) for pair in wire.ask("CLIENT", "INFO").decode().split()[1:])
+        assert int(told["tot-mem"]) < 200_000

@@ -44,18 +44,20 @@ static size_t in_own(const struct client *client)
 size_t client_memory_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
-    return client->in.size + client->sending.size + replies->out.size + client->pinned.late.size +
-           client->pinned.deleted.size + client->pinned.written.size + listening_bytes(client) +
-           stream_memory(&client->stream) + in_slots(replies) + in_own(client);
+    return client->in.size + client->sending.size + replies->out.size + replies->unheard.size +
+           client->pinned.late.size + client->pinned.deleted.size + client->pinned.written.size +
+           listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
+           in_own(client);
 }
 
 static size_t heap_of(const struct client *client)
 {
     const struct replies *replies = &client->replies;
     return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
-           buffer_heap(&client->pinned.late) + buffer_heap(&client->pinned.deleted) +
-           buffer_heap(&client->pinned.written) + listening_bytes(client) +
-           stream_memory(&client->stream) + in_slots(replies) + in_own(client);
+           buffer_heap(&replies->unheard) + buffer_heap(&client->pinned.late) +
+           buffer_heap(&client->pinned.deleted) + buffer_heap(&client->pinned.written) +
+           listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
+           in_own(client);
 }
 
 struct weight {

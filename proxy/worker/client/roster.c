@@ -185,7 +185,8 @@ static void write_memory(struct buffer *out, const struct client *client)
                   "omem=%zu tot-mem=%zu events=%s",
                   buffer_length(&client->in), input - buffer_length(&client->in), replies->out.size,
                   buffer_length(&replies->out), replies->commands, waiting,
-                  sizeof *client + input + replies->out.size + client->sending.size + replies->held,
+                  sizeof *client + input + replies->out.size + replies->unheard.size +
+                      client->sending.size + replies->held,
                   replies->sending ? "rw" : "r");
 }
 

@@ -239,6 +239,11 @@ static struct buffer *unheard(struct replies *replies)
     return &replies->unheard;
 }
 
+void replies_drop_unheard(struct replies *replies)
+{
+    empty(&replies->unheard);
+}
+
 /* A run of ready replies shares one slot: rejections behind a slow lookup cost bytes, not slots. */
 struct buffer *replies_ready(struct replies *replies)
 {

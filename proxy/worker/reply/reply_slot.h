@@ -124,7 +124,7 @@ struct replies {
     bool muted;        /* CLIENT REPLY OFF: commands from now on get no reply */
     struct reply_slot *whole; /* commands from now on are parts of its; NULL: of none */
     bool no_fallback; /* the cache alone may answer: it knows what this client's user may read */
-    struct buffer unheard;
+    struct buffer unheard; /* what the last of these got, until replies_drop_unheard() */
     bool slow; /* has held up a shared connection for longer than those who share it can bear */
     struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
     size_t to_load_count;
@@ -143,6 +143,9 @@ static inline bool replies_have_ended(const struct replies *replies)
 
 /* Where a reply that is ready now goes: out, or behind the slots that still wait. */
 struct buffer *replies_ready(struct replies *replies);
+
+/* Gives back what a large reply took that was not to be heard; its command is done. */
+void replies_drop_unheard(struct replies *replies);
 
 /* What answers no command: goes between replies, before that of `next`; NULL: behind all of them.
  */

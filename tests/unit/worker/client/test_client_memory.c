@@ -82,6 +82,18 @@ static void what_is_held_back_of_a_transaction_counts(void **state)
     buffer_finish(&client->pinned.late);
 }
 
+static void what_was_not_to_be_heard_counts_as_long_as_it_is_there(void **state)
+{
+    struct client *client = client_add(&fake);
+    (void)state;
+    buffer_try_reserve(&client->replies.unheard, 9 * MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_in_range(atomic_load(&memory.total), 9 * MEGABYTE, 10 * MEGABYTE);
+    replies_drop_unheard(&client->replies);
+    client_memory_check(&fake.clients);
+    assert_in_range(atomic_load(&memory.total), 0, MEGABYTE);
+}
+
 static void who_takes_less_than_another_workers_client_stays(void **state)
 {
     struct client *heavy = client_of_megabytes(10);
@@ -164,6 +176,7 @@ int main(void)
         TEST(below_the_ceiling_nobody_is_cut_off),
         TEST(above_it_those_who_take_most_go_until_it_is_enough),
         TEST(what_is_held_back_of_a_transaction_counts),
+        TEST(what_was_not_to_be_heard_counts_as_long_as_it_is_there),
         TEST(who_takes_less_than_another_workers_client_stays),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
