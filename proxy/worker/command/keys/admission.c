@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "guard/item_keys.h"
+#include "worker/command/keys/item_limit.h"
 #include "worker/command/keys/write.h"
 
 #include <stdlib.h>
@@ -136,6 +137,8 @@ void admission_dispatch(struct client *client, const struct request *request, in
         resp_write_error(client_reply(client), "%s", error);
         return;
     }
+    if (item_limit_refuses(client, request->count - first))
+        return;
     if (find_keys(&admission, &keyspace->key, &request->arguments[first], request->count - first))
         admit(client, request, &admission);
     else

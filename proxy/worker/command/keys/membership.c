@@ -1,22 +1,31 @@
 /* Items are asked for in groups, so that the memory of the filters is waited for once a group. An
  * item that means several keys is there when one of them may be; an item that means more than a
- * group holds may be there.
+ * group holds may be there. Of more than LOOKUPS_AT_ONCE so many are answered at a time, in turn
+ * with other clients (piecemeal.h), each by the view of its time.
  *
  * A user of the cache's own must not learn here what Redis would not tell: Redis is asked for the
  * keys first, over the user's connection, and what it refuses is refused (as with EXISTS).
  */
 #include "worker/command/keys/membership.h"
 
+#include "base/container_of.h"
 #include "guard/guard.h"
 #include "guard/item_keys.h"
+#include "worker/client/pinned.h"
 #include "worker/command/keys/admission.h"
 #include "worker/command/keys/filter_report.h"
+#include "worker/command/keys/item_limit.h"
+#include "worker/command/keys/lookup_join.h"
+#include "worker/reply/piecemeal.h"
 #include "worker/request/shadow_sample.h"
 #include "worker/upstream/upstream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum { FILTER_NAME = 1, FIRST_ITEM = 2 }; /* arguments of those that ask */
+
+static const char no_memory[] = "NESTGUARD out of memory";
 
 /* Its first argument is a filter's name. */
 static bool is_about_filter(const struct command *command)
@@ -170,17 +179,112 @@ static bool is_of_many(const struct command *command)
     return command->arity < 0;
 }
 
-static void answer(struct client *client, const struct request *request, int keyspace)
+/* Bytes of the reply for so many. */
+static size_t room_for(size_t count)
+{
+    return RESP_HEADER_ROOM + count * strlen(":1\r\n");
+}
+
+static void answer_at_once(struct client *client, const struct request *request, int keyspace)
 {
     const struct command *command = request->command;
     bool resp3 = client->replies.resp3 && !(command->items & ITEMS_COUNTED);
     size_t count = request->count - FIRST_ITEM;
     struct buffer *out = client_reply(client);
     struct group group;
+    if (!buffer_try_reserve(out, room_for(count))) {
+        resp_write_error(out, no_memory);
+        return;
+    }
     if (is_of_many(command))
         resp_write_array(out, count);
     group_init(&group, client->serving, &client->serving->permission, keyspace);
     answer_items(&group, &request->arguments[FIRST_ITEM], count, out, resp3);
+}
+
+/* ---- in pieces ---- */
+
+struct pieces {
+    struct piecemeal piecemeal;
+    int keyspace;
+    bool resp3;
+    size_t left; /* items */
+    const char *at, *end;
+    char text[]; /* the command's, behind its filter's name */
+};
+
+/* What comes unasked between two pieces must not come within the reply: that is kept in the slot
+ * until it is whole. */
+static bool go_on(struct piecemeal *piecemeal)
+{
+    struct pieces *pieces = container_of(piecemeal, struct pieces, piecemeal);
+    struct reply_slot *slot = piecemeal->slot;
+    struct span items[LOOKUPS_AT_ONCE];
+    struct group group;
+    size_t count = 0;
+    for (; slot->replies && pieces->left && count < LOOKUPS_AT_ONCE; count++, pieces->left--)
+        items[count] = resp_bulk_text(resp_array_next(&pieces->at, pieces->end));
+    if (count) {
+        struct permission permission = permission_begin(slot->serving->view);
+        group_init(&group, slot->serving, &permission, pieces->keyspace);
+        answer_items(&group, items, count, &slot->reply, pieces->resp3);
+        turn_worked(&slot->serving->turn, count);
+    }
+    if (slot->replies && pieces->left)
+        return true;
+    reply_slot_let_go(slot, piecemeal->bytes);
+    return false;
+}
+
+static const struct reply_slot_kind pieces_kind = {0};
+
+/* What the client asks next is answered by what holds after this. But who is blocked is read from
+ * for as long as may be: the end of a client that has sent much is behind all of that, and has to
+ * be seen. */
+static void begin_pieces(struct client *client, struct pieces *pieces, size_t bytes)
+{
+    struct reply_slot *slot = reply_slot_open(&client->replies, &pieces_kind);
+    if (!pinned_is_blocked(client))
+        client_settle(client);
+    if (!buffer_try_reserve(&slot->reply, room_for(pieces->left))) {
+        free(pieces);
+        request_refuse_memory(slot);
+        return;
+    }
+    pieces->piecemeal.slot = slot;
+    pieces->piecemeal.go_on = go_on;
+    resp_write_array(&slot->reply, pieces->left);
+    reply_slot_hold(slot, bytes);
+    piecemeal_begin(&pieces->piecemeal, bytes);
+}
+
+/* An inline command has no more items than are served at once, or few more: it is a line. */
+static bool try_pieces(struct client *client, const struct request *request, int keyspace)
+{
+    struct span name = request->arguments[FILTER_NAME];
+    const char *text = name.at + name.length + 2, *end = request->raw.at + request->raw.length;
+    size_t count = request->count - FIRST_ITEM;
+    if (count <= LOOKUPS_AT_ONCE || request->is_inline)
+        return false;
+    size_t length = (size_t)(end - text), bytes = length + room_for(count);
+    struct pieces *pieces =
+        piecemeal_has_room(client->serving, bytes) ? malloc(sizeof *pieces + length) : NULL;
+    if (!pieces)
+        return false;
+    *pieces = (struct pieces){.keyspace = keyspace,
+                              .resp3 = client->replies.resp3,
+                              .left = count,
+                              .at = pieces->text,
+                              .end = pieces->text + length};
+    memcpy(pieces->text, text, length);
+    begin_pieces(client, pieces, bytes);
+    return true;
+}
+
+static void answer(struct client *client, const struct request *request, int keyspace)
+{
+    if (!try_pieces(client, request, keyspace))
+        answer_at_once(client, request, keyspace);
 }
 
 __attribute__((noinline)) void membership_prefetch(const struct view *view,
@@ -209,7 +313,7 @@ static void user_reply(struct reply_slot *slot, unsigned index, struct span repl
     struct lookup *lookup = &slot->lookups[index];
     size_t begun = lookup_begin(lookup);
     if (reply.at[0] == '-')
-        buffer_append(&slot->reply, reply.at, reply.length);
+        reply_slot_append(slot, &slot->reply, reply);
     lookup_end(lookup, begun);
 }
 
@@ -239,7 +343,7 @@ static void finish_user(struct reply_slot *slot, bool many, bool counted)
     struct permission permission = permission_begin(slot->serving->view);
     struct buffer *out = reply_slot_output(slot);
     struct group group;
-    if (write_refusal_of(slot))
+    if (write_refusal_of(slot) || !reply_slot_reserve(slot, out, room_for(slot->lookup_count)))
         return;
     if (many)
         resp_write_array(out, slot->lookup_count);
@@ -280,29 +384,39 @@ static const struct reply_slot_kind *kind_for(const struct command *command)
     return is_of_many(command) ? &many_kind : &one_kind;
 }
 
+static void write_exists(struct buffer *command, const struct buffer *text,
+                         const struct item_key *keys, size_t count)
+{
+    resp_write_array(command, count + 1);
+    resp_write_bulk(command, "EXISTS", 6);
+    for (size_t i = 0; i < count; i++) {
+        struct span key = item_key_span(text, keys[i]);
+        resp_write_bulk(command, key.at, key.length);
+    }
+}
+
 /* Of an item without keys, or with too many, everybody is told the same. */
 static void ask_cache(struct client *client, struct reply_slot *slot, unsigned index)
 {
     const struct lookup *lookup = &slot->lookups[index];
     struct item_key keys[KEY_ASKS_MAX];
     struct buffer text = {0};
-    int count = item_keys_add(&serving_keyspace(slot->serving, lookup->keyspace)->key, lookup->key,
+    int found = item_keys_add(&serving_keyspace(slot->serving, lookup->keyspace)->key, lookup->key,
                               &text, keys, KEY_ASKS_MAX);
-    if (count > 0) {
-        struct buffer *command = upstream_command(client->upstream, slot, index);
-        resp_write_array(command, (size_t)count + 1);
-        resp_write_bulk(command, "EXISTS", 6);
-        for (int i = 0; i < count; i++) {
-            struct span key = item_key_span(&text, keys[i]);
-            resp_write_bulk(command, key.at, key.length);
-        }
-    }
+    size_t count = found > 0 ? (size_t)found : 0;
+    size_t most = buffer_length(&text) + (count + 2) * RESP_HEADER_ROOM;
+    if (count && upstream_has_room(client->upstream, most))
+        write_exists(upstream_command(client->upstream, slot, index), &text, keys, count);
+    else if (count)
+        user_failure(slot, index, no_memory);
     buffer_finish(&text);
 }
 
 /* The items are the slot's lookups, in their order. */
 static void answer_user(struct client *client, const struct request *request, int keyspace)
 {
+    if (item_limit_refuses(client, request->count - FIRST_ITEM))
+        return;
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_for(request->command));
     if (!reply_slot_try_lookups(slot, &request->arguments[FIRST_ITEM],
                                 request->count - FIRST_ITEM)) {

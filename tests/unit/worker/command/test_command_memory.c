@@ -11,12 +11,14 @@
 #include "fakes/allocator.h"
 #include "worker/command/keys/lookup_join.h"
 
-enum { LARGE = 32 * 1024, VALUE = 300000, KEYS = 4000, MOST = 40 };
+enum { LARGE = 32 * 1024, VALUE = 300000, KEYS = 4000, ASKED = 16000, LONG = 500, MOST = 40 };
 
-static char *value;   /* a bulk of VALUE bytes */
-static char *part;    /* its first half */
-static char *message; /* a push that holds it */
-static char *keys;    /* an MGET of KEYS guarded keys that the filter holds, and ordinary ones */
+static char *value;      /* a bulk of VALUE bytes */
+static char *part;       /* its first half */
+static char *message;    /* a push that holds it */
+static char *long_items; /* one of LONG items of a hundred bytes */
+static char *items;      /* a BF.MEXISTS of ASKED items */
+static char *keys;       /* an MGET of KEYS guarded keys that the filter holds, and ordinary ones */
 
 /* What became of it. */
 static bool has_ended(const struct bench *bench)
@@ -213,6 +215,48 @@ static void keys_that_find_no_memory_are_an_error(void **state)
     each_failure(mget, 2);
 }
 
+/* As large as they are, all or an error. */
+static void must_reply_to_items(struct bench *bench, size_t count)
+{
+    char header[20];
+    snprintf(header, sizeof header, "*%zu\r\n", count);
+    struct span reply = replies(bench);
+    if (has_ended(bench) || span_starts(reply, "-NESTGUARD out of memory"))
+        return;
+    assert_true(span_starts(reply, header));
+    assert_int_equal(reply.length, strlen(header) + count * strlen(":1\r\n"));
+}
+
+static void ask_for_items(struct bench *bench)
+{
+    type(bench->client, items);
+    while (bench->client->replies.first)
+        hear_keeper(bench);
+    must_reply_to_items(bench, ASKED);
+}
+
+static void items_that_find_no_memory_are_an_error(void **state)
+{
+    (void)state;
+    each_failure(ask_for_items, 2);
+}
+
+/* Each is a command to the cache. */
+static void ask_for_items_as_user(struct bench *bench)
+{
+    bench->client->replies.no_fallback = true;
+    type(bench->client, long_items);
+    while (bench->shared->count)
+        cache_says(bench->shared, ":1\r\n");
+    must_reply_to_items(bench, LONG);
+}
+
+static void a_users_items_that_find_no_memory_are_an_error(void **state)
+{
+    (void)state;
+    each_failure(ask_for_items_as_user, 2);
+}
+
 static void large_set(struct bench *bench)
 {
     char *command = xasprintf("*3\r\n$3\r\nSET\r\n$6\r\nitem:1\r\n%s", value);
@@ -229,6 +273,22 @@ static void a_write_that_finds_no_memory_is_an_error(void **state)
 {
     (void)state;
     each_failure(large_set, 1);
+}
+
+static char *items_asked(size_t count, size_t length)
+{
+    char *item = xmalloc(length);
+    struct buffer out = {0};
+    memset(item, '1', length);
+    resp_write_array(&out, count + 2);
+    resp_write_bulk(&out, "BF.MEXISTS", 10);
+    resp_write_bulk(&out, "items", 5);
+    for (size_t i = 0; i < count; i++)
+        resp_write_bulk(&out, item, length);
+    char *text = xstrndup(buffer_span(&out).at, buffer_length(&out));
+    buffer_finish(&out);
+    free(item);
+    return text;
 }
 
 static int make_texts(void **state)
@@ -248,6 +308,8 @@ static int make_texts(void **state)
         resp_write_bulk(&out, key, (size_t)snprintf(key, sizeof key, "item:%d", i % 100));
     }
     keys = xstrndup(buffer_span(&out).at, buffer_length(&out));
+    items = items_asked(ASKED, 1);
+    long_items = items_asked(LONG, 100);
     buffer_finish(&out);
     free(bytes);
     return 0;
@@ -259,6 +321,8 @@ static int free_texts(void **state)
     free(value);
     free(part);
     free(message);
+    free(items);
+    free(long_items);
     free(keys);
     return 0;
 }
@@ -273,6 +337,8 @@ int main(void)
         cmocka_unit_test(a_writes_large_reply_is_whole_or_ends_the_client),
         cmocka_unit_test(a_large_message_is_whole_or_ends_the_client),
         cmocka_unit_test(keys_that_find_no_memory_are_an_error),
+        cmocka_unit_test(items_that_find_no_memory_are_an_error),
+        cmocka_unit_test(a_users_items_that_find_no_memory_are_an_error),
         cmocka_unit_test(a_write_that_finds_no_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, make_texts, free_texts);

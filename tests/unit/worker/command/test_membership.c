@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "command_bench.h"
+#include "worker/command/keys/item_limit.h"
 
 /* Inline, as a person would type them; what is forwarded is not. */
 #define TRUE3 "#t\r\n"
@@ -416,6 +417,62 @@ static void a_user_is_told_what_it_may_read(void **state)
     bench_finish(&bench);
 }
 
+/* ---- more items than everybody could wait for ---- */
+
+static void type_items(struct bench *bench, const char *command, size_t count)
+{
+    struct buffer typed = {0};
+    resp_write_array(&typed, count + 2);
+    resp_write_bulk(&typed, command, strlen(command));
+    resp_write_bulk(&typed, "items", 5);
+    for (size_t i = 0; i < count; i++)
+        resp_write_bulk(&typed, "1", 1);
+    type_bytes(bench->client, buffer_span(&typed).at, buffer_length(&typed));
+    buffer_finish(&typed);
+}
+
+static void must_refuse_items(struct bench *bench, const char *command, size_t count)
+{
+    type_items(bench, command, count);
+    char *wanted = xasprintf("-NESTGUARD items: nothing was done: a command may have 16384 of them "
+                             "here, and this one has %zu; send several commands\r\n",
+                             count);
+    must_reply(bench->client, wanted);
+    must_send(bench->shared, "");
+    must_not_ask(bench->keeper);
+    free(wanted);
+}
+
+static void very_many_items_are_not_added_by_one_command(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    must_refuse_items(&bench, "BF.MADD", ITEMS_MAX + 1);
+    follow_a_log(&bench);
+    type_items(&bench, "BF.MADD", ITEMS_MAX);
+    assert_true(span_starts(buffer_span(&bench.client->replies.out), "*16384\r\n:0\r\n"));
+    buffer_clear(&bench.client->replies.out);
+    must_not_ask(bench.keeper);
+    bench_finish(&bench);
+}
+
+static void a_user_is_not_told_of_very_many_items_by_one_command(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    bench.client->replies.no_fallback = true;
+    must_refuse_items(&bench, "BF.MEXISTS", ITEMS_MAX + 1);
+    type_items(&bench, "BF.MEXISTS", ITEMS_MAX);
+    assert_int_equal(bench.shared->count, ITEMS_MAX);
+    cache_is_lost(bench.shared);
+    assert_true(span_starts(buffer_span(&bench.client->replies.out), "-NESTGUARD cache"));
+    buffer_clear(&bench.client->replies.out);
+    bench.client->replies.no_fallback = false;
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +499,8 @@ int main(void)
         cmocka_unit_test(who_tracks_may_not_ask),
         cmocka_unit_test(strangers_are_told_nothing),
         cmocka_unit_test(a_user_is_told_what_it_may_read),
+        cmocka_unit_test(very_many_items_are_not_added_by_one_command),
+        cmocka_unit_test(a_user_is_not_told_of_very_many_items_by_one_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
