@@ -11,6 +11,7 @@
  */
 #include "net/stream_tls.h"
 #include "net/allocate.h"
+#include "net/handshakes.h"
 #include "net/tls.h"
 
 #include <errno.h>
@@ -22,12 +23,7 @@
 
 /* Bytes that are encrypted at a time, and that an owner is asked to have room for; and what each
  * direction may keep for ciphertext while there is none. */
-enum {
-    PIECE = 64 * 1024,
-    READ_BYTES = 64 * 1024,
-    KEPT = 16 * 1024,
-    SHAKING_NS = 250 * 1000 /* of a millisecond */
-};
+enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024, KEPT = 16 * 1024 };
 
 struct tls_stream {
     struct stream *stream;
@@ -37,6 +33,7 @@ struct tls_stream {
     /* the handshake; NULL when it is over */
     stream_secured_cb secured;
     void *secured_arg;
+    struct handshake handshake;
     /* reading, as the owner wants it; NULL: it does not */
     uv_alloc_cb room;
     uv_read_cb read;
@@ -306,22 +303,6 @@ static void end_handshake(struct tls_stream *tls, const char *error)
     secured(tls->secured_arg, error);
 }
 
-/* Handshakes are dear, and whoever can connect may begin one: all of a loop's together get so much
- * of each of its milliseconds, and who is late in it waits for the next. */
-static _Thread_local struct {
-    uint64_t ms, taken_ns;
-} shaking;
-
-static bool has_time(const struct tls_stream *tls)
-{
-    uint64_t now = uv_now(tls->stream->handle.loop);
-    if (shaking.ms != now) {
-        shaking.ms = now;
-        shaking.taken_ns = 0;
-    }
-    return shaking.taken_ns < SHAKING_NS;
-}
-
 static void go_on_shaking(struct tls_stream *tls)
 {
     char error[TLS_ERROR_SIZE];
@@ -331,7 +312,7 @@ static void go_on_shaking(struct tls_stream *tls)
     bool more = count <= 0 && SSL_get_error(tls->ssl, count) == SSL_ERROR_WANT_READ;
     if (count <= 0 && !more)
         describe(tls->ssl, error, sizeof error);
-    shaking.taken_ns += uv_hrtime() - begun;
+    handshake_took(uv_hrtime() - begun);
     send_out(tls); /* after a failure the alert that tells the peer why */
     if (tls->failed)
         end_handshake(tls, uv_strerror(tls->failed));
@@ -343,10 +324,11 @@ static void go_on_shaking(struct tls_stream *tls)
 
 static void shake_hands(struct tls_stream *tls)
 {
-    if (has_time(tls)) {
+    if (handshake_may_go_on(&tls->handshake, tls->stream->handle.loop)) {
         go_on_shaking(tls);
         return;
     }
+    handshake_line_up(&tls->handshake);
     uv_read_stop(&tls->stream->stream);
     uv_idle_start(&tls->idle, on_idle);
 }
@@ -356,8 +338,9 @@ static void shake_hands(struct tls_stream *tls)
 static void on_idle(uv_idle_t *idle)
 {
     struct tls_stream *tls = idle->data;
-    if (tls->secured && !has_time(tls))
+    if (tls->handshake.in_line && !handshake_may_go_on(&tls->handshake, idle->loop))
         return;
+    handshake_leave_line(&tls->handshake);
     uv_idle_stop(idle);
     if (is_written(tls))
         tell_written(tls, tls->failed);
@@ -490,6 +473,7 @@ void stream_tls_close(struct tls_stream *tls, uv_close_cb closed)
 {
     tls->closing = true;
     tls->closed = closed;
+    handshake_leave_line(&tls->handshake);
     uv_read_stop(&tls->stream->stream);
     if (!tls->secured && !tls->failed && SSL_is_init_finished(tls->ssl)) {
         ERR_clear_error();

@@ -15,11 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-    TICK_MS = 100,
-    DELIVERY_NS = 250 * 1000, /* of workers' messages at a time: they send thousands at once */
-    MAX_BODY = 64 * 1024      /* bytes of a call to the control port */
-};
+enum { TICK_MS = 100, MAX_BODY = 64 * 1024 }; /* MAX_BODY: bytes of a call to the control port */
 
 /* ---- views ---- */
 
@@ -401,7 +397,6 @@ static void init(struct keeper *keeper, struct config *config)
     keeper->vouched = vouched_create();
     uv_loop_init(&keeper->loop);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
-    mailbox_pace(&keeper->mailbox, DELIVERY_NS);
     uv_timer_init(&keeper->loop, &keeper->tick);
     keeper->tick.data = keeper;
     uv_timer_start(&keeper->tick, on_tick, TICK_MS, TICK_MS);

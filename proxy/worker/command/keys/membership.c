@@ -283,7 +283,9 @@ static bool try_pieces(struct client *client, const struct request *request, int
 
 static void answer(struct client *client, const struct request *request, int keyspace)
 {
-    if (!try_pieces(client, request, keyspace))
+    if (try_pieces(client, request, keyspace))
+        return;
+    if (!item_limit_refuses(client, request->count - FIRST_ITEM))
         answer_at_once(client, request, keyspace);
 }
 
