@@ -1,12 +1,14 @@
 /* The floor for a proxy on this event loop: it finds the commands in what it reads, sends each to
  * one of its servers, by its words, over one connection each, and gives the replies to its clients
- * in their order. A turn's bytes to somebody leave in one write at its end. It decides nothing,
- * looks nothing up, watches nothing, and whoever does not keep up is an error.
+ * in their order. A turn's bytes to somebody leave in one write at its end. It looks nothing up,
+ * watches nothing, and whoever does not keep up is an error. With N it is the floor for a guard as
+ * well: for a key whose number, behind its colon, is N or more it answers nil, and asks nobody.
  *
- *   limit_forward PORT SERVER-PORT...
+ *   limit_forward [--absent-from N] PORT SERVER-PORT...
  */
 #include "limit_command.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +59,7 @@ struct server {
 
 static struct server *servers[SERVERS];
 static unsigned server_count;
+static unsigned long long absent_from = ULLONG_MAX;
 static struct peer *dirty;
 
 static void fail(const char *what)
@@ -147,6 +150,20 @@ static void on_replies(uv_stream_t *stream, ssize_t length, const uv_buf_t *room
     keep(peer, p);
 }
 
+static bool is_absent(const char *command, const char *end)
+{
+    const char *colon =
+        absent_from == ULLONG_MAX ? NULL : memrchr(command, ':', (size_t)(end - command));
+    return colon && strtoull(colon + 1, NULL, 10) >= absent_from;
+}
+
+static void send_to(struct server *server, struct client *client, const char *command,
+                    size_t length)
+{
+    append(&server->peer, command, length);
+    server->owed[server->end++ % OWED] = (struct owed){client, client->end++};
+}
+
 /* Clients that have gone are kept: replies may still be owed to them. */
 static void on_commands(uv_stream_t *stream, ssize_t length, const uv_buf_t *room)
 {
@@ -164,8 +181,10 @@ static void on_commands(uv_stream_t *stream, ssize_t length, const uv_buf_t *roo
         struct server *server = servers[(mixed >> 32) % server_count];
         if (client->end - client->first == PENDING || server->end - server->first == OWED)
             fail("a client asks for too much at a time");
-        append(&server->peer, p, (size_t)(next - p));
-        server->owed[server->end++ % OWED] = (struct owed){client, client->end++};
+        if (is_absent(p, next))
+            take(&(struct owed){client, client->end++}, "$-1\r\n", 5);
+        else
+            send_to(server, client, p, (size_t)(next - p));
         p = next;
         mixed = 0;
     }
@@ -218,8 +237,13 @@ int main(int argc, char **argv)
 {
     uv_tcp_t tcp;
     uv_check_t check;
+    if (argc > 2 && strcmp(argv[1], "--absent-from") == 0) {
+        absent_from = strtoull(argv[2], NULL, 10);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc < 3 || argc > SERVERS + 2) {
-        fputs("usage: limit_forward PORT SERVER-PORT...\n", stderr);
+        fputs("usage: limit_forward [--absent-from N] PORT SERVER-PORT...\n", stderr);
         return 2;
     }
     for (int i = 2; i < argc; i++)
