@@ -4,23 +4,11 @@ import contextlib
 
 import pytest
 
-from beside import redis_beside
 from following import fill, follow, publish, wait_purged
 from gate import Gate
+from gated import gate, other  # fixtures
 from servers import PATIENCE
 from waiting import wait_until
-
-
-@pytest.fixture
-def other():
-    with redis_beside() as server:
-        yield server
-
-
-@pytest.fixture
-def gate(other):
-    with Gate(other.port) as opened:
-        yield opened
 
 
 def settings_of(gate):

@@ -9,16 +9,11 @@ from beside import redis_beside
 from following import (fill, follow, paused, query_alone, senders, synchronous, wait_followed,
                        wait_purged, wait_state)
 from gate import Gate
+from gated import other  # a fixture
 from servers import PATIENCE
 from waiting import wait_until
 
 MANY = 20_000
-
-
-@pytest.fixture
-def other():
-    with redis_beside() as server:
-        yield server
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import redis
 from beside import redis_beside
 from clusters import Cluster
 from following import fill, follow, wait_followed, wait_purged
-from gate import Fronted, Gate
+from gate import Fronted
 from sentinels import Fleet
+from gated import gate, other  # fixtures
 from servers import PATIENCE
 from waiting import wait_until
 from wire import command
@@ -15,18 +16,6 @@ from wire import command
 # In the keeper's greeting, and in no worker's that reads from no replica.
 KEEPERS = b"\r\nreplication\r\n"
 PLAIN = "plain"
-
-
-@pytest.fixture
-def other():
-    with redis_beside() as server:
-        yield server
-
-
-@pytest.fixture
-def gate(other):
-    with Gate(other.port) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -37,13 +37,19 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 31;
 }
 
-/* FNV-1a. */
+/* FNV-1a (Fowler, Noll, Vo). Of ids, which are random themselves, two with one hash do no harm. */
+static uint64_t hash_of(const char *text, size_t length)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    return hash;
+}
+
 static uint64_t mark_of(const struct redis_place *place)
 {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (const char *at = place->host; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-    return mix((hash ^ place->port) * 0x100000001b3);
+    uint64_t hash = hash_of(place->host, strlen(place->host));
+    return mix((hash ^ place->port) * 1099511628211u);
 }
 
 /* What a slot of that node's adds to the digest. */
@@ -322,15 +328,6 @@ static const struct redisReply *id_of(const struct redisReply *node)
         return NULL;
     const struct redisReply *id = node->element[2];
     return id->type == REDIS_REPLY_STRING && id->len ? id : NULL;
-}
-
-/* FNV-1a (Fowler, Noll, Vo): ids are random themselves, and two with one hash do no harm. */
-static uint64_t hash_of(const char *id, size_t length)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)id[i]) * 1099511628211u;
-    return hash;
 }
 
 /* Each node's that is named, as often as it is; `act` ends it by true. */

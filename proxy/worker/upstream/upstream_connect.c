@@ -159,7 +159,6 @@ static bool tells_role(const struct upstream *upstream, unsigned left)
     return left == upstream->facts;
 }
 
-/* `left` counts the greeting's replies that are still to come. */
 void upstream_greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
