@@ -21,7 +21,13 @@
 
 static const struct backoff_bounds retry_bounds = {500, 10000};
 
-enum { REPORT_MS = 5000, LASTING_MS = 30000, COMPLAIN_MS = 60000 };
+enum {
+    REPORT_MS = 5000,
+    LASTING_MS = 30000,
+    COMPLAIN_MS = 60000,
+    REST_MS = 1000, /* and REST times as long as the build took */
+    REST = 10
+};
 
 static void start(struct renewal *renewal, bool for_itself);
 
@@ -283,6 +289,13 @@ uint64_t renewal_begin(struct renewal *renewal)
 bool renewal_takes_wishes(const struct renewal *renewal)
 {
     return renewal->phase == RENEWAL_IDLE && !(renewal->retrying && renewal->for_itself);
+}
+
+bool renewal_has_rested(const struct renewal *renewal, uint64_t now)
+{
+    const struct generation *generation = renewal->options.in_force(renewal->options.arg);
+    double took_ms = generation ? 1000 * generation->build_seconds : 0;
+    return (double)(now - renewal->in_force) >= REST_MS + REST * took_ms;
 }
 
 void renewal_wish(struct renewal *renewal)

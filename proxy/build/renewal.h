@@ -78,6 +78,10 @@ void renewal_wish(struct renewal *renewal);
 /* False: it would change nothing. */
 bool renewal_takes_wishes(const struct renewal *renewal);
 
+/* What may be wanted again as soon as it is there waits for so long that the builds take at most a
+ * tenth of the time, however large the tables are. */
+bool renewal_has_rested(const struct renewal *renewal, uint64_t now);
+
 /* The generation that complete() took is in force (error NULL), or it failed: then another is
  * begun, with backoff. */
 void renewal_settle(struct renewal *renewal, const char *error);

@@ -167,10 +167,9 @@ void keeper_pace_builds(struct keeper *keeper)
 /* Not one build after the other: what is published may wear out as fast as rows come and go. */
 static void renew_what_is_worn(struct keeper *keeper, uint64_t now)
 {
-    const struct generation *generation = keeper->publishing.generation;
     const struct keyspace *worn = publisher_worn(keeper->publisher);
-    if (!worn || !generation || keeper->draining || !renewal_takes_wishes(&keeper->renewal) ||
-        (double)(now - keeper->renewal.in_force) < 1000 + 10000 * generation->build_seconds)
+    if (!worn || !keeper->publishing.generation || keeper->draining ||
+        !renewal_takes_wishes(&keeper->renewal) || !renewal_has_rested(&keeper->renewal, now))
         return;
     log_info("keyspace %s: what it publishes is full, of too many rows that are gone, or spoiled",
              worn->name);

@@ -44,13 +44,14 @@ static void is_purged(void *arg, const struct redis_answer *answer)
 }
 
 /* Without a log only a generation ends hints. One is begun when half of their places are taken, but
- * not one after the other. */
+ * not one after the other: one client alone may take as many, again and again. */
 void keeper_renew_hints(struct keeper *keeper, uint64_t now)
 {
     const struct config *config = keeper_config(keeper);
     if (config->sync != SYNC_REPLICATION && renewal_takes_wishes(&keeper->renewal) &&
         hint_room_is_scarce(entries_places(&keeper->entries), config->max_hints) &&
-        now - keeper->renewal.polled >= RENEW_HINTS_MS && !keeper->draining)
+        now - keeper->renewal.polled >= RENEW_HINTS_MS &&
+        renewal_has_rested(&keeper->renewal, now) && !keeper->draining)
         renewal_wish(&keeper->renewal);
 }
 

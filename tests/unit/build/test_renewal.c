@@ -130,6 +130,7 @@ void log_line(enum log_level level, const char *format, ...)
 /* ---- whose generations they are ---- */
 
 struct bench {
+    const struct generation *in_force; /* NULL: none is */
     const char *lacks;
     struct renewal renewal;
     struct shared_config *shared;
@@ -142,10 +143,9 @@ static struct shared_config *config_of_bench(void *arg)
     return ((struct bench *)arg)->shared;
 }
 
-static const struct generation *none_in_force(void *arg)
+static const struct generation *in_force_of_bench(void *arg)
 {
-    (void)arg;
-    return NULL;
+    return ((struct bench *)arg)->in_force;
 }
 
 static void on_announce(void *arg)
@@ -191,7 +191,7 @@ static void bench_init(struct bench *bench, const char *text)
                             .follows = text == replication};
     renewal_init(&bench->renewal, NULL,
                  &(struct renewal_options){.config = config_of_bench,
-                                           .in_force = none_in_force,
+                                           .in_force = in_force_of_bench,
                                            .guards = none_guards,
                                            .lacks = on_lacks,
                                            .announce = on_announce,
@@ -513,6 +513,21 @@ static void a_try_takes_on_what_is_wanted_meanwhile(void **state)
     bench_finish(&bench);
 }
 
+static void what_may_be_wanted_again_rests_for_ten_builds(void **state)
+{
+    struct generation slow = {.build_seconds = 60};
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, polling);
+    renewal_begin(&bench.renewal);
+    one_comes_into_force(&bench);
+    assert_true(renewal_has_rested(&bench.renewal, fake.now_ms + 1000));
+    bench.in_force = &slow;
+    assert_false(renewal_has_rested(&bench.renewal, fake.now_ms + 600000));
+    assert_true(renewal_has_rested(&bench.renewal, fake.now_ms + 601000));
+    bench_finish(&bench);
+}
+
 /* ---- sync: poll ---- */
 
 static void it_is_built_again_after_the_interval(void **state)
@@ -585,6 +600,7 @@ int main(void)
         cmocka_unit_test(a_call_does_not_wait_for_the_next_try),
         cmocka_unit_test(what_the_guard_wants_itself_waits_for_the_next_try),
         cmocka_unit_test(a_try_takes_on_what_is_wanted_meanwhile),
+        cmocka_unit_test(what_may_be_wanted_again_rests_for_ten_builds),
         cmocka_unit_test(it_is_built_again_after_the_interval),
         cmocka_unit_test(nothing_begins_behind_the_end),
         cmocka_unit_test(an_announcement_that_comes_behind_the_end_begins_nothing),
