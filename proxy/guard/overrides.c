@@ -47,15 +47,35 @@ void overrides_finish(struct overrides *overrides)
     keymap_finish(&overrides->map);
 }
 
-/* A sticky entry that has outlived `until` still holds: a generation ends it, which only
- * overrides_expire() is told of. */
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What has ended stays so: whatever comes into force, these never go back. */
+void overrides_use_generation(struct overrides *overrides, const struct generation *generation)
+{
+    if (!generation)
+        return;
+    overrides->in_force = later(overrides->in_force, generation->number);
+    overrides->settled = later(overrides->settled, generation->settled);
+}
+
+static bool has_ended(const struct overrides *overrides, const struct override *entry, uint64_t now)
+{
+    uint64_t known = entry->kind == OVERRIDE_HINT ? overrides->settled : overrides->in_force;
+    return now >= entry->until && !(entry->sticky && entry->epoch >= known);
+}
+
+/* A number is compared in place of a walk over all entries when a generation comes: with as many
+ * as there may be that would hold up everybody. */
 struct override overrides_find(const struct overrides *overrides, struct key key, uint64_t now)
 {
     struct keymap_node *found = key_find(&overrides->map, key);
     if (!found)
         return (struct override){.kind = OVERRIDE_NONE};
     struct override entry = node_of(found)->entry;
-    if (!entry.sticky && now >= entry.until)
+    if (has_ended(overrides, &entry, now))
         entry.kind = OVERRIDE_NONE;
     if (now >= entry.blocked_until)
         entry.blocked_until = 0;
@@ -106,25 +126,20 @@ void overrides_end_write(struct overrides *overrides, struct key key)
         drop(overrides, node_of(found));
 }
 
-/* What was known may end before the block does, and must not come back behind it. */
-static bool has_ended(struct override *entry, uint64_t now, const struct generation *generation)
+/* What was known may end before the block does. */
+static bool is_of_no_use(const struct overrides *overrides, const struct override *entry,
+                         uint64_t now)
 {
-    uint64_t in_force = generation ? generation->number : 0;
-    uint64_t settled = generation ? generation->settled : 0;
-    uint64_t known = entry->kind == OVERRIDE_HINT ? settled : in_force;
-    if (now >= entry->until && !(entry->sticky && entry->epoch >= known))
-        entry->kind = OVERRIDE_NONE;
-    return entry->kind == OVERRIDE_NONE && now >= entry->blocked_until && !entry->writes;
+    return has_ended(overrides, entry, now) && now >= entry->blocked_until && !entry->writes;
 }
 
-void overrides_expire(struct overrides *overrides, uint64_t now,
-                      const struct generation *generation, size_t most)
+void overrides_expire(struct overrides *overrides, uint64_t now, size_t most)
 {
     if (most > overrides->map.count)
         most = overrides->map.count;
     while (most--) {
         struct node *node = node_of(overrides->map.oldest);
-        if (has_ended(&node->entry, now, generation)) {
+        if (is_of_no_use(overrides, &node->entry, now)) {
             drop(overrides, node);
         } else {
             keymap_remove(&overrides->map, &node->map);
@@ -160,11 +175,6 @@ size_t overrides_count(const struct overrides *overrides)
 size_t overrides_places(const struct overrides *overrides)
 {
     return overrides->places;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 struct override override_admit(struct override known, struct override hint)

@@ -41,6 +41,7 @@ struct generation;
 
 struct overrides {
     struct keymap map;
+    uint64_t in_force, settled; /* of the generation by which entries end; 0: of none */
     size_t places;
     size_t bytes; /* that malloc() has for the entries */
     struct peak peak;
@@ -59,6 +60,10 @@ static inline size_t override_places(size_t key_length)
 void overrides_init(struct overrides *overrides);
 void overrides_finish(struct overrides *overrides);
 
+/* The generation, or NULL, is in force now. Whatever it ends has ended from here on, however many
+ * entries that are; overrides_expire() only drops them. */
+void overrides_use_generation(struct overrides *overrides, const struct generation *generation);
+
 /* What is in force: kind is OVERRIDE_NONE and blocked_until is 0 where nothing is. */
 struct override overrides_find(const struct overrides *overrides, struct key key, uint64_t now);
 
@@ -70,10 +75,8 @@ void overrides_begin_write(struct overrides *overrides, struct key key);
 void overrides_end_write(struct overrides *overrides, struct key key);
 
 /* Looks at the `most` entries that it has not looked at for longest, and drops those that have
- * ended; by number and `settled` of the generation in force, or NULL. Work is bounded, so that a
- * large table never stalls a loop. */
-void overrides_expire(struct overrides *overrides, uint64_t now,
-                      const struct generation *generation, size_t most);
+ * ended. Work is bounded, so that a large table never stalls a loop (see expiry.h). */
+void overrides_expire(struct overrides *overrides, uint64_t now, size_t most);
 
 /* Once in a while, behind that: what a burst of entries took, and is not needed any more, goes back
  * to the system. */

@@ -50,6 +50,7 @@ static void caches_ended(struct keeper *keeper)
 static void close_handles(struct keeper *keeper)
 {
     uv_close((uv_handle_t *)&keeper->tick, NULL);
+    expiry_close(&keeper->expiry);
     uv_close((uv_handle_t *)&keeper->on_term, NULL);
     uv_close((uv_handle_t *)&keeper->on_int, NULL);
     uv_close((uv_handle_t *)&keeper->on_hup, NULL);

@@ -14,6 +14,7 @@
 #include "base/mailbox.h"
 #include "build/renewal.h"
 #include "config/config.h"
+#include "guard/expiry.h"
 #include "guard/overrides.h"
 #include "guard/view.h"
 #include "http/http.h"
@@ -87,6 +88,7 @@ struct keeper {
     struct outlet outlet;         /* the way to the workers' mailboxes */
     struct publishing publishing; /* configuration, generation and states, as workers have them */
     struct entries entries;       /* hints, tombstones, blocks: the table that workers copy */
+    struct expiry expiry;         /* of those that have ended */
     struct accounting accounting; /* who asks how much */
     struct replica_watch replicas;
 

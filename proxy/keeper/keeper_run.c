@@ -32,8 +32,8 @@ static void on_adopted(void *arg, const struct view *view)
     standings_use_config(&keeper->standings, view->config);
 }
 
-/* Entries that were to end with a generation do so once the view of the next one has been sent: a
- * key is not rejected between the two. */
+/* Entries that were to end with a generation do so when the next one's view is adopted, once it has
+ * been sent: a key is not rejected between the two. */
 void keeper_publish(struct keeper *keeper, struct generation *fresh)
 {
     struct publishing *publishing = &keeper->publishing;
@@ -47,7 +47,7 @@ void keeper_publish(struct keeper *keeper, struct generation *fresh)
     publishing_now(publishing, fresh);
     keeper_pace_builds(keeper);
     if (fresh)
-        entries_expire(&keeper->entries, clock_ms(), true);
+        expiry_hurry(&keeper->expiry);
 }
 
 void keeper_review(struct keeper *keeper)
@@ -151,7 +151,7 @@ static void on_tick(uv_timer_t *tick)
     uint64_t now = clock_ms();
     keeper_watch_cache(keeper, now);
     loading_tell_log(&keeper->loading, now);
-    entries_expire(&keeper->entries, now, false);
+    expiry_tick(&keeper->expiry);
     loads_check_time(keeper->loading.loads, now);
     if (keeper->draining && now - keeper->drain_since > keeper_config(keeper)->drain_timeout_ms)
         loads_give_up(keeper->loading.loads); /* so that the workers' requests come back */
@@ -396,6 +396,7 @@ static void init(struct keeper *keeper, struct config *config)
     touches_init(&keeper->touches, keeper->watch);
     keeper->vouched = vouched_create();
     uv_loop_init(&keeper->loop);
+    expiry_init(&keeper->expiry, &keeper->loop, &keeper->entries.table);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
     uv_timer_init(&keeper->loop, &keeper->tick);
     keeper->tick.data = keeper;

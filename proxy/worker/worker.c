@@ -34,14 +34,22 @@ enum {
     TICK_MS = 100,
     /* Twice the line's time in a turn (turn.c): a row of a megabyte for each of many clients is
      * copied for each of them. */
-    DELIVERY_NS = 250 * 1000,
-    EXPIRE_PER_TICK = 1000 /* overrides looked at, and a part of a large table */
+    DELIVERY_NS = 250 * 1000
 };
 
 /* ---- the keeper's messages ---- */
 
-/* The replaced view goes back to the keeper, who counts. A new generation ends entries, many at
- * once. */
+/* A new generation ends entries, many at once, before the next lookup is decided upon. */
+static void take_generation(struct worker *worker)
+{
+    struct overrides *overrides = &worker->serving.overrides;
+    uint64_t before = overrides->in_force;
+    overrides_use_generation(overrides, worker->serving.view->generation);
+    if (overrides->in_force != before && !worker->serving.ending)
+        expiry_hurry(&worker->expiry);
+}
+
+/* The replaced view goes back to the keeper, who counts. */
 static void take_view(struct worker *worker, struct view_message *message)
 {
     struct view *replaced = worker->serving.view;
@@ -50,9 +58,7 @@ static void take_view(struct worker *worker, struct view_message *message)
     serving_update_limits(&worker->serving);
     if (!worker->serving.ending)
         move_resize(&worker->move);
-    if (worker->serving.view->generation)
-        overrides_expire(&worker->serving.overrides, clock_ms(), worker->serving.view->generation,
-                         SIZE_MAX);
+    take_generation(worker);
     mailbox_return(&message->message);
 }
 
@@ -120,6 +126,7 @@ static void close_all(struct worker *worker)
     turn_empty_line(&worker->serving.turn); /* and so commands in pieces go on, to their end */
     turn_close(&worker->serving.turn);
     uv_close((uv_handle_t *)&worker->tick, NULL);
+    expiry_close(&worker->expiry);
     mailbox_close(&worker->serving.mailbox);
 }
 
@@ -228,7 +235,6 @@ static void on_tick(uv_timer_t *tick)
 {
     struct worker *worker = tick->data;
     uint64_t now = clock_ms();
-    const struct generation *generation = worker->serving.view->generation;
     atomic_store_explicit(&worker->turn, now, memory_order_relaxed);
     /* Who is closed stays in the list until libuv has let go of its socket: these may close whom
      * they look at. */
@@ -240,9 +246,7 @@ static void on_tick(uv_timer_t *tick)
     serving_tell_log(&worker->serving, now);
     move_each(&worker->move, upstream_check_progress);
     move_tick(&worker->move);
-    overrides_expire(&worker->serving.overrides, now, generation,
-                     EXPIRE_PER_TICK + overrides_count(&worker->serving.overrides) / 64);
-    overrides_settle(&worker->serving.overrides);
+    expiry_tick(&worker->expiry);
     go_on_ending(worker);
 }
 
@@ -328,7 +332,9 @@ static void init_serving(struct worker *worker, const struct worker_options *opt
     serving->ledger = ledger_create();
     serving->sampling.random = uv_hrtime() | 1; /* xorshift never leaves 0 */
     overrides_init(&serving->overrides);
+    overrides_use_generation(&serving->overrides, serving->view->generation);
     uv_loop_init(&serving->loop);
+    expiry_init(&worker->expiry, &serving->loop, &serving->overrides);
     mailbox_init(&serving->mailbox, &serving->loop, on_message, worker);
     mailbox_pace(&serving->mailbox, DELIVERY_NS);
     turn_init(&serving->turn, &serving->loop);

@@ -8,6 +8,7 @@
 #ifndef NESTGUARD_WORKER_H
 #define NESTGUARD_WORKER_H
 
+#include "guard/expiry.h"
 #include "worker/client/client.h"
 #include "worker/listener.h"
 #include "worker/move.h"
@@ -20,6 +21,7 @@ struct worker {
     uv_thread_t thread;
     struct listeners listeners; /* one for each listen address */
     uv_timer_t tick;            /* looks for what has taken too long */
+    struct expiry expiry;       /* of overrides */
     struct message *drain;      /* the order to end, once it has come */
     uint64_t drain_since;       /* clock_ms() */
     _Atomic uint64_t turn;      /* clock_ms() of the last tick, for the keeper */

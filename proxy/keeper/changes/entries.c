@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { EXPIRE_AT_ONCE = 1000 };
-
 /* One entry on its way to all workers, and to another process: how many have not confirmed it yet,
  * and who waits for that. */
 struct broadcast {
@@ -288,14 +286,6 @@ void entries_unbury(struct entries *entries)
     buffer_finish(&list);
 }
 
-/* All at once when a generation has come into force, which ends many. */
-void entries_expire(struct entries *entries, uint64_t now, bool all)
-{
-    size_t most = EXPIRE_AT_ONCE + overrides_count(&entries->table) / 64;
-    overrides_expire(&entries->table, now, entries->view->generation, all ? SIZE_MAX : most);
-    overrides_settle(&entries->table);
-}
-
 unsigned entries_most(const struct entries *entries)
 {
     return entries->view->config->max_hints;
@@ -314,6 +304,7 @@ size_t entries_places(const struct entries *entries)
 void entries_use_view(struct entries *entries, const struct view *view)
 {
     entries->view = view;
+    overrides_use_generation(&entries->table, view->generation);
 }
 
 void entries_end(struct entries *entries)

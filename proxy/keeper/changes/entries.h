@@ -112,9 +112,6 @@ void entries_move(struct entries *entries, bool moves);
 struct override entries_hint(const struct entries *entries, uint64_t for_ms);
 struct override entries_tombstone(const struct entries *entries);
 
-/* Drops some of those that have ended, or with `all` every one. */
-void entries_expire(struct entries *entries, uint64_t now, bool all);
-
 /* See overrides_count(). */
 size_t entries_count(const struct entries *entries);
 size_t entries_places(const struct entries *entries); /* likewise; entries_most() bounds them */

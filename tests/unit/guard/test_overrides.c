@@ -35,7 +35,9 @@ static enum override_kind kind_at(const struct overrides *overrides, uint64_t no
 /* A generation is in force that knows all that was under way when it was begun. */
 static void expire(struct overrides *table, uint64_t now, uint64_t number, size_t most)
 {
-    overrides_expire(table, now, &(struct generation){.number = number, .settled = number}, most);
+    struct generation generation = {.number = number, .settled = number};
+    overrides_use_generation(table, &generation);
+    overrides_expire(table, now, most);
 }
 
 static void the_last_entry_of_a_key_counts(void **state)
@@ -265,13 +267,38 @@ static void a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not(void **
     overrides_set(&table, hint, (struct override){OVERRIDE_HINT, .sticky = true, .epoch = 3});
     overrides_set(&table, tombstone,
                   (struct override){OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3});
-    overrides_expire(&table, 10, NULL, SIZE_MAX);
+    overrides_use_generation(&table, NULL);
+    overrides_expire(&table, 10, SIZE_MAX);
     assert_int_equal(overrides_count(&table), 2);
-    overrides_expire(&table, 10, &unsettled, SIZE_MAX);
+    overrides_use_generation(&table, &unsettled);
     assert_int_equal(overrides_find(&table, hint, 10).kind, OVERRIDE_HINT);
     assert_int_equal(overrides_find(&table, tombstone, 10).kind, OVERRIDE_NONE);
-    overrides_expire(&table, 10, &settled, SIZE_MAX);
+    overrides_expire(&table, 10, SIZE_MAX);
+    assert_int_equal(overrides_count(&table), 1);
+    overrides_use_generation(&table, &settled);
+    overrides_expire(&table, 10, SIZE_MAX);
     assert_int_equal(overrides_count(&table), 0);
+    overrides_finish(&table);
+}
+
+/* However many there are, and however late they are dropped. */
+static void a_generation_ends_all_at_once(void **state)
+{
+    struct overrides table;
+    struct generation generation = {.number = 4, .settled = 4}, older = {.number = 3, .settled = 3};
+    struct override entry = {OVERRIDE_TOMBSTONE, .sticky = true, .epoch = 3};
+    (void)state;
+    overrides_init(&table);
+    overrides_set(&table, key, entry);
+    assert_int_equal(kind_at(&table, 10), OVERRIDE_TOMBSTONE);
+    overrides_use_generation(&table, &generation);
+    assert_int_equal(kind_at(&table, 10), OVERRIDE_NONE);
+    overrides_use_generation(&table, &older);
+    assert_int_equal(kind_at(&table, 10), OVERRIDE_NONE);
+    assert_int_equal(overrides_count(&table), 1);
+    entry.epoch = 4;
+    overrides_set(&table, key, entry);
+    assert_int_equal(kind_at(&table, 10), OVERRIDE_TOMBSTONE);
     overrides_finish(&table);
 }
 
@@ -303,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hint_waits_for_what_was_under_way_and_a_tombstone_does_not),
+        cmocka_unit_test(a_generation_ends_all_at_once),
         cmocka_unit_test(the_last_entry_of_a_key_counts),
         cmocka_unit_test(long_keys_take_more_places),
         cmocka_unit_test(none_drops_the_entry),
