@@ -180,7 +180,7 @@ const struct setting config_settings[] = {
     {"max_client_memory", SETTING_SIZE, AT(max_client_memory),
      .otherwise = "a quarter of the machine's memory", .least = "1mb", .most = "64tb",
      .help = "bytes of all clients together: input, lookups and replies that wait or arrive; past "
-             "it the client that takes most is cut off"},
+             "it the host that takes most loses its largest client"},
     {"max_output", SETTING_SIZE, AT(max_output), .standard = "64mb", .least = "1kb", .most = "64gb",
      .help = "bytes of replies that a client may leave unread; past it the client is dropped"},
     {"output_timeout", SETTING_DURATION, AT(output_timeout_ms), .standard = "30s", .least = "10ms",

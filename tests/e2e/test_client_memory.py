@@ -44,6 +44,21 @@ def test_the_heaviest_client_is_cut_off_and_no_other(start_guard, items):
     assert guard.status()["limits"]["client_memory"] == 24 * MEGABYTE
 
 
+def test_a_host_of_many_clients_is_cut_down_before_one_large_client(start_guard, items):
+    guard = start_guard(items(), max_client_memory="64mb", workers=2)
+    large = command("MGET", *[f"item:{n}" for n in range(1, 200_000)])
+    with contextlib.ExitStack() as wires:
+        ordinary = wires.enter_context(guard.wire())
+        ordinary.send(large[:-100])  # more than any of the others
+        for _ in range(40):
+            many = wires.enter_context(guard.wire("127.0.0.2"))
+            with contextlib.suppress(OSError):
+                many.send(large[:2 * MEGABYTE])
+        wait_until(lambda: guard.total("nestguard_clients_cut_total") > 0, PATIENCE, guard.log)
+        ordinary.send(large[-100:] + command("PING"))
+        assert ordinary.read_replies(2).endswith(b"+PONG\r\n")
+
+
 def test_by_default_clients_have_a_quarter_of_the_machine(start_guard, items):
     guard = start_guard(items())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

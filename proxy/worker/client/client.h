@@ -82,6 +82,7 @@ struct clients {
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients, and for them, since then */
+    uint64_t weighings;           /* looks at what they take; client_memory.c's */
     struct peak memory_peak;      /* of what malloc() has of it */
     uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
     uint64_t no_idle_login; /* likewise, of those below */

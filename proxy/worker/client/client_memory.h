@@ -1,7 +1,7 @@
 /* The memory of clients: one ceiling for those of all workers. What each takes is looked at from
- * time to time, and when much has come; while it is too much in all, the client that takes most is
- * cut off, whichever worker has it: each worker looks to its own, and knows what the heaviest of
- * the others takes.
+ * time to time, and when much has come. While it is too much in all, the host that takes most, over
+ * however many connections, loses the one that takes most of its clients, whichever worker has it:
+ * each worker looks to its own, and knows of the heaviest host of each of the others.
  */
 #ifndef NESTGUARD_CLIENT_MEMORY_H
 #define NESTGUARD_CLIENT_MEMORY_H
@@ -10,10 +10,17 @@
 
 enum { CLIENT_MEMORY_WORKERS = 256 };
 
+/* What a worker shows of the host whose clients take most there. Not of one moment. */
+struct heaviest_host {
+    _Atomic uint64_t origin;
+    _Atomic size_t bytes;   /* 0: there is none */
+    _Atomic size_t largest; /* of these, of one client */
+};
+
 /* Of all workers. Zeroed: nobody takes anything. */
 struct client_memory {
     _Atomic size_t total;
-    _Atomic size_t heaviest[CLIENT_MEMORY_WORKERS];
+    struct heaviest_host heaviest[CLIENT_MEMORY_WORKERS];
 };
 
 /* Input that waits, commands under way or held back, with their lookups, and replies that wait or

@@ -41,6 +41,16 @@ static struct client *client_of_megabytes(size_t count)
     return client;
 }
 
+/* A client of the same host as that one. */
+static struct client *neighbour_of_megabytes(const struct client *other, size_t count)
+{
+    struct client *client = client_of_megabytes(count);
+    host_leave(&fake.clients.hosts, client->serving, client->host);
+    client->replies.origin = other->replies.origin;
+    client->host = host_enter(&fake.clients.hosts, client->serving, client->replies.origin);
+    return client;
+}
+
 static uint64_t clients_cut(void)
 {
     return counter_read(&fake.clients.serving->counters.clients_cut);
@@ -54,7 +64,7 @@ static void below_the_ceiling_nobody_is_cut_off(void **state)
     assert_int_equal(heavy->state, CLIENT_OPEN);
     assert_int_equal(light->state, CLIENT_OPEN);
     assert_in_range(atomic_load(&memory.total), 10 * MEGABYTE, CEILING);
-    assert_in_range(atomic_load(&memory.heaviest[0]), 8 * MEGABYTE, 9 * MEGABYTE);
+    assert_in_range(atomic_load(&memory.heaviest[0].bytes), 8 * MEGABYTE, 9 * MEGABYTE);
     assert_int_equal(clients_cut(), 0);
 }
 
@@ -70,6 +80,44 @@ static void above_it_those_who_take_most_go_until_it_is_enough(void **state)
     assert_int_equal(light->state, CLIENT_OPEN);
     assert_int_equal(clients_cut(), 2);
     assert_in_range(atomic_load(&memory.total), 8 * MEGABYTE, CEILING);
+}
+
+/* Many connections take no more than one. */
+static void
+who_takes_most_over_many_connections_goes_before_one_that_takes_more_by_itself(void **state)
+{
+    struct client *alone = client_of_megabytes(6), *few[3] = {client_of_megabytes(5)};
+    (void)state;
+    few[1] = neighbour_of_megabytes(few[0], 3);
+    few[2] = neighbour_of_megabytes(few[0], 4);
+    client_memory_check(&fake.clients);
+    assert_int_equal(alone->state, CLIENT_OPEN);
+    assert_int_equal(few[0]->state, CLIENT_CLOSING);
+    assert_int_equal(few[1]->state, CLIENT_OPEN);
+    assert_int_equal(few[2]->state, CLIENT_OPEN);
+}
+
+static void a_host_is_cut_down_to_what_the_next_one_takes(void **state)
+{
+    struct client *first = client_of_megabytes(3), *heavy = client_of_megabytes(20);
+    (void)state;
+    for (int i = 0; i < 9; i++)
+        neighbour_of_megabytes(first, 3);
+    client_memory_check(&fake.clients); /* 30 and 20 of 16: three of the many, then the one */
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_in_range(atomic_load(&memory.total), 12 * MEGABYTE, CEILING);
+    assert_in_range(clients_cut(), 6, 7);
+}
+
+static void of_a_host_with_many_clients_no_more_go_than_must(void **state)
+{
+    struct client *first = client_of_megabytes(1);
+    (void)state;
+    for (int i = 0; i < 199; i++)
+        neighbour_of_megabytes(first, 1);
+    client_memory_check(&fake.clients);
+    assert_in_range(clients_cut(), 184, 186);
+    assert_in_range(atomic_load(&memory.total), 14 * MEGABYTE, CEILING);
 }
 
 static void what_is_held_back_of_a_transaction_counts(void **state)
@@ -99,13 +147,46 @@ static void who_takes_less_than_another_workers_client_stays(void **state)
     struct client *heavy = client_of_megabytes(10);
     (void)state;
     atomic_store(&memory.total, 20 * (size_t)MEGABYTE); /* of the other worker */
-    atomic_store(&memory.heaviest[1], 20 * (size_t)MEGABYTE);
+    atomic_store(&memory.heaviest[1].bytes, 20 * (size_t)MEGABYTE);
     client_memory_check(&fake.clients);
     assert_int_equal(heavy->state, CLIENT_OPEN);
-    atomic_store(&memory.heaviest[1], 5 * (size_t)MEGABYTE); /* it has gone; four are left */
+    atomic_store(&memory.heaviest[1].bytes, 5 * (size_t)MEGABYTE); /* it has gone; four are left */
     client_memory_check(&fake.clients);
     assert_int_equal(heavy->state, CLIENT_CLOSING);
     assert_int_equal(atomic_load(&memory.total), 20 * MEGABYTE);
+}
+
+/* A host's clients are at all workers: which has more of them says nothing of who takes much. */
+static void of_one_host_the_largest_client_of_any_worker_goes(void **state)
+{
+    struct client *small = client_of_megabytes(3);
+    struct heaviest_host *there = &memory.heaviest[1];
+    (void)state;
+    neighbour_of_megabytes(small, 3);
+    neighbour_of_megabytes(small, 3);
+    atomic_store(&memory.total, 8 * (size_t)MEGABYTE); /* of the other worker */
+    atomic_store(&there->origin, small->host->origin);
+    atomic_store(&there->bytes, 8 * (size_t)MEGABYTE);
+    atomic_store(&there->largest, 8 * (size_t)MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_int_equal(clients_cut(), 0);
+    atomic_store(&there->largest, 2 * (size_t)MEGABYTE); /* it was many small ones */
+    client_memory_check(&fake.clients);
+    assert_int_equal(clients_cut(), 1);
+}
+
+/* Each worker sees a part of what it takes. */
+static void what_a_host_takes_at_all_workers_counts(void **state)
+{
+    struct client *own = client_of_megabytes(5), *many = client_of_megabytes(4);
+    struct heaviest_host *there = &memory.heaviest[1];
+    (void)state;
+    atomic_store(&memory.total, 8 * (size_t)MEGABYTE);
+    atomic_store(&there->origin, many->host->origin);
+    atomic_store(&there->bytes, 8 * (size_t)MEGABYTE);
+    atomic_store(&there->largest, 1 * (size_t)MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_int_equal(own->state, CLIENT_OPEN); /* 5 are less than 12 */
 }
 
 /* Else any client could take the whole machine by saying so. */
@@ -175,9 +256,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(below_the_ceiling_nobody_is_cut_off),
         TEST(above_it_those_who_take_most_go_until_it_is_enough),
+        TEST(who_takes_most_over_many_connections_goes_before_one_that_takes_more_by_itself),
+        TEST(a_host_is_cut_down_to_what_the_next_one_takes),
+        TEST(of_a_host_with_many_clients_no_more_go_than_must),
         TEST(what_is_held_back_of_a_transaction_counts),
         TEST(what_was_not_to_be_heard_counts_as_long_as_it_is_there),
         TEST(who_takes_less_than_another_workers_client_stays),
+        TEST(of_one_host_the_largest_client_of_any_worker_goes),
+        TEST(what_a_host_takes_at_all_workers_counts),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
         TEST(what_cut_clients_took_is_given_back_when_they_are_freed),
