@@ -66,10 +66,16 @@ struct resp_measure {
 };
 
 /* Whether a command that resp_read_command() found incomplete still is, looking only at what has
- * come since the last call: fewer bytes than are returned cannot complete it. 0: that is not to be
- * said without reading it again, because it is whole, or wrong, or inline. */
+ * come since the last call: fewer bytes than are returned cannot complete it. As many as there are:
+ * it has looked at `most` arguments, and is to be called again. 0: that is not to be said without
+ * reading it again, because it is whole (`left` is 0), or wrong, or inline. */
 size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
-                    const struct resp_limits *limits);
+                    const struct resp_limits *limits, size_t most);
+
+/* Of a command that was measured, and is whole: the first of its arguments, for *at, and then the
+ * next `count` of them, for as many as it has; *at moves behind them. */
+const char *resp_measured_open(const char *input);
+void resp_measured_next(const char **at, struct span *arguments, size_t count);
 
 /* Streamed types inside each other. Redis sends none; that its modules nest them deeper is not to
  * be feared. */

@@ -437,13 +437,15 @@ static bool has_no_end_yet(const char *header, const char *end, const struct res
 }
 
 size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
-                    const struct resp_limits *limits)
+                    const struct resp_limits *limits, size_t most)
 {
     const char *end = input + length;
     if (!measure->scanned && !measure_header(measure, input, end, limits))
         return 0;
     const char *at = input + measure->scanned;
-    while (measure->left) {
+    for (; measure->left; most--) {
+        if (!most)
+            return length;
         size_t body;
         enum resp_status status = measure_bulk(&at, end, limits->max_bulk, &body);
         size_t need = measure->scanned + body + (measure->left - 1) * SMALLEST_BULK;
@@ -457,4 +459,34 @@ size_t resp_measure(struct resp_measure *measure, const char *input, size_t leng
         measure->left--;
     }
     return 0;
+}
+
+/* ---- what was measured ---- */
+
+/* Lengths are good ones of 18 digits at most, and end with CR LF. */
+static size_t read_measured(const char **at)
+{
+    const char *digit = *at + 1;
+    size_t value = 0;
+    for (; *digit != '\r'; digit++)
+        value = 10 * value + (size_t)(*digit - '0');
+    *at = digit + 2;
+    return value;
+}
+
+const char *resp_measured_open(const char *input)
+{
+    read_measured(&input);
+    return input;
+}
+
+void resp_measured_next(const char **at, struct span *arguments, size_t count)
+{
+    const char *next = *at;
+    for (size_t i = 0; i < count; i++) {
+        size_t length = read_measured(&next);
+        arguments[i] = (struct span){next, length};
+        next += length + 2;
+    }
+    *at = next;
 }

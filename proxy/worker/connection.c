@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "worker/client/account.h"
 #include "worker/client/client_memory.h"
+#include "worker/client/incomplete.h"
 #include "worker/client/pinned.h"
 #include "worker/client/roster.h"
 #include "worker/client/strangers.h"
@@ -114,6 +115,7 @@ static void tear_down(struct client *client)
     strangers_forget(client);
     end_stall(client, SIZE_MAX);
     upload_abort(client);
+    incomplete_drop(client);
     inquiry_drop(client);
     account_settle(client);
     pinned_finish(client);

@@ -1,5 +1,6 @@
 /* Commands of any bytes, read in one go and in pieces. The first byte of the input chooses the
  * limits, the rest is what a client sends. Build with -DFUZZ=ON and clang. */
+#include "base/memory.h"
 #include "resp/resp.h"
 
 #include <stdint.h>
@@ -64,7 +65,7 @@ static void check_in_pieces(const char *input, size_t length, const struct resp_
     enum resp_status status = RESP_MORE;
     for (size_t have = 0; have <= length && status == RESP_MORE; have++) {
         char *piece = copy_of(input, have);
-        size_t measured = resp_measure(&measure, piece, have, limits);
+        size_t measured = resp_measure(&measure, piece, have, limits, SIZE_MAX);
         status = resp_read_command(piece, have, limits, &read, &command);
         if (status == RESP_MORE) {
             CHECK(memcmp(piece, input, have) == 0);
@@ -81,6 +82,27 @@ static void check_in_pieces(const char *input, size_t length, const struct resp_
     }
     CHECK(status == wanted);
     resp_arguments_finish(&read);
+}
+
+/* Of a whole command that is no line: measured some arguments at a time, it has the same ones. */
+static void check_measured(const char *input, size_t length, const struct resp_limits *limits,
+                           const struct resp_arguments *arguments)
+{
+    struct resp_measure measure = {0};
+    struct span *read = xcalloc(arguments->count + 1, sizeof *read);
+    char *copy = copy_of(input, length);
+    while (resp_measure(&measure, copy, length, limits, 2) == length)
+        CHECK(measure.left);
+    CHECK(measure.left == 0 && measure.passed == arguments->count && measure.scanned == length);
+    const char *at = resp_measured_open(copy);
+    resp_measured_next(&at, read, arguments->count);
+    CHECK(at == copy + length);
+    for (size_t i = 0; i < arguments->count; i++) {
+        CHECK(read[i].length == arguments->at[i].length);
+        CHECK(memcmp(read[i].at, arguments->at[i].at, read[i].length) == 0);
+    }
+    free(copy);
+    free(read);
 }
 
 /* What stands before a command must not count: read behind others, whose heads are known, it is the
@@ -127,6 +149,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         check_written_reads_back(&arguments);
         check_in_pieces(input, length, limits, &arguments, status, command.length);
         check_behind_others(input, length, limits, &known, &command, &arguments, status);
+        if (status == RESP_DONE && command.count && !command.is_inline)
+            check_measured(input, command.length, limits, &arguments);
         resp_arguments_finish(&arguments);
         free(copy);
         if (status != RESP_DONE) {

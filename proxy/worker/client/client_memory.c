@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
+#include "worker/client/incomplete.h"
 #include "worker/client/listening.h"
 #include "worker/client/pinned_room.h"
 #include "worker/upstream/upstream.h"
@@ -48,7 +49,7 @@ size_t client_memory_of(const struct client *client)
     return client->in.size + client->sending.size + replies->out.size + replies->unheard.size +
            client->pinned.late.size + client->pinned.deleted.size + client->pinned.written.size +
            listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
-           in_own(client);
+           in_own(client) + incomplete_bytes(client);
 }
 
 static size_t heap_of(const struct client *client)
@@ -58,7 +59,7 @@ static size_t heap_of(const struct client *client)
            buffer_heap(&replies->unheard) + buffer_heap(&client->pinned.late) +
            buffer_heap(&client->pinned.deleted) + buffer_heap(&client->pinned.written) +
            listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
-           in_own(client);
+           in_own(client) + incomplete_bytes(client);
 }
 
 /* What all take, and which host takes most. */

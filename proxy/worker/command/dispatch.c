@@ -8,6 +8,7 @@
 #include "worker/command/dispatch.h"
 
 #include "guard/guard.h"
+#include "worker/client/incomplete.h"
 #include "worker/client/pinned.h"
 #include "worker/client/reads.h"
 #include "worker/command/keys/clearing.h"
@@ -29,12 +30,7 @@
 
 #include <stdlib.h>
 
-enum {
-    BATCH_COMMANDS = KEY_ASKS_MAX, /* each has at most one key to ask for */
-    GUEST_ARGUMENTS = 10,          /* what may be sent before AUTH, as in Redis */
-    GUEST_BULK = 16 * 1024,
-    INLINE_BYTES = 64 * 1024
-};
+enum { BATCH_COMMANDS = KEY_ASKS_MAX }; /* each has at most one key to ask for */
 
 /* What one client has in a batch. */
 struct part {
@@ -61,16 +57,6 @@ struct batch {
 };
 
 /* ---- parsing ---- */
-
-static struct resp_limits limits_of(const struct client *client)
-{
-    const struct config *config = serving_config(client->serving);
-    if (!client->authenticated)
-        return (struct resp_limits){GUEST_ARGUMENTS, GUEST_BULK,
-                                    GUEST_ARGUMENTS * (size_t)GUEST_BULK, GUEST_BULK};
-    return (struct resp_limits){config->max_arguments, client->serving->max_bulk,
-                                config->max_command, INLINE_BYTES};
-}
 
 /* The command looks up its one key alone: its verdict can be prepared with the batch. */
 static bool has_one_key(const struct command *command, size_t count)
@@ -157,7 +143,7 @@ static size_t room_for(const struct batch *batch, const struct client *client)
 static void parse_part(struct batch *batch, struct part *part)
 {
     struct resp_arguments *arguments = &batch->serving->arguments;
-    struct resp_limits limits = limits_of(part->client);
+    struct resp_limits limits = incomplete_limits(part->client);
     size_t room = room_for(batch, part->client);
     part->status = RESP_DONE;
     while (part->count < room && part->length < part->available) {
@@ -460,27 +446,41 @@ static size_t pass_on(struct client *client, const char *input, size_t length)
     return upload_go_on(client, input, length);
 }
 
-/* A command that was not all there still is not: then it is not parsed again, but where it has
- * turned out to be so large that it may be passed on unfinished, or where by now its name and a key
- * may have come, without which that is not decided. */
-static bool stays_incomplete(struct client *client, const char *input, size_t length)
+/* Its list takes the place of the batch's while it is served; who keeps it for longer leaves an
+ * empty one. */
+static void serve_long(struct batch *batch, const struct part *part,
+                       struct resp_arguments *arguments)
 {
-    struct resp_limits limits = limits_of(client);
-    bool had_key = client->measure.passed >= 2;
-    size_t need = resp_measure(&client->measure, input, length, &limits);
-    if (!need || (need > UPLOAD_BYTES && (client->need <= UPLOAD_BYTES || !had_key)))
-        return false;
-    client->need = need;
-    return true;
+    struct serving *serving = batch->serving;
+    serve_now(batch); /* whatever there is */
+    struct resp_arguments shared = serving->arguments;
+    serving->arguments = *arguments;
+    batch->part[batch->parts++] = *part;
+    add_request(batch, &part->last, part->input);
+    serve_now(batch);
+    resp_arguments_finish(&serving->arguments);
+    serving->arguments = shared;
+}
+
+/* False: it is to be read like any other. */
+static bool dispatch_long(struct client *client, char *input)
+{
+    struct part part = {.client = client, .input = input, .count = 1, .status = RESP_DONE};
+    struct resp_arguments arguments;
+    enum reading reading = incomplete_read(client, input, &arguments, &part.last);
+    part.length = part.available = part.last.length;
+    if (reading == READING_WHOLE)
+        serve_long(client->clients->batch, &part, &arguments);
+    return reading != READING_AT_ONCE;
 }
 
 void dispatch_input(struct client *client, char *input, size_t length)
 {
     if (client->pinned.states & (PINNED_RELAY | PINNED_UPLOAD))
         client_took(client, pass_on(client, input, length));
-    else if (client->need && stays_incomplete(client, input, length))
+    else if (client->need && incomplete_stays(client, input, length))
         client_took(client, 0);
-    else
+    else if (!client->need || !dispatch_long(client, input))
         add_part(client, input, length);
 }
 

@@ -4,9 +4,7 @@
 #ifndef NESTGUARD_UPLOAD_H
 #define NESTGUARD_UPLOAD_H
 
-#include "worker/client/client.h"
-
-enum { UPLOAD_BYTES = 1024 * 1024 }; /* a command that takes more may be passed on unfinished */
+#include "worker/client/incomplete.h" /* UPLOAD_BYTES */
 
 /* Begins with the command at the start of the input, which is not all there. Returns how many bytes
  * are done with; 0: it has to be gathered, as its keys or effects are not known from its beginning.

@@ -73,6 +73,9 @@ void upstream_send(struct upstream *upstream, struct reply_slot *slot, unsigned 
  * or waited for. */
 bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                        struct span bytes);
+/* The same for one that the caller gives away: much is not copied (buffer_try_pour()). */
+bool upstream_try_pour(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct buffer *bytes);
 /* The same for a command that the caller writes to the end of the buffer, at once. */
 struct buffer *upstream_command(struct upstream *upstream, struct reply_slot *slot, unsigned index);
 

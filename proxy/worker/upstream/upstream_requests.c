@@ -225,6 +225,7 @@ __attribute__((noinline)) static struct buffer *refuse(struct upstream *upstream
 {
     upstream_fail_later(upstream, (struct in_flight){.slot = slot, .index = index});
     buffer_clear(&upstream->unsent);
+    buffer_trim(&upstream->unsent, UPSTREAM_KEEP_BYTES);
     return &upstream->unsent;
 }
 
@@ -290,6 +291,13 @@ bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsig
         return false;
     upstream_send(upstream, slot, index, bytes);
     return true;
+}
+
+bool upstream_try_pour(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct buffer *bytes)
+{
+    return upstream_has_room(upstream, buffer_length(bytes)) &&
+           buffer_try_pour(upstream_command(upstream, slot, index), bytes);
 }
 
 bool upstream_has_room(struct upstream *upstream, size_t bytes)

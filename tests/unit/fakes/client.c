@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/container_of.h"
 #include "fakes/upstream.h"
+#include "worker/client/incomplete.h"
 #include "worker/client/pinned.h"
 #include "worker/upstream/pool.h"
 
@@ -57,6 +58,7 @@ static void flush(struct turn_task *task)
             turn_add(&client->serving->turn, &client->input_task);
     }
     if (client->state == CLIENT_CLOSING) {
+        incomplete_drop(client);
         pinned_finish(client);
         client_set_state(client, CLIENT_CLOSED);
     }

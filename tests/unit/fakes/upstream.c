@@ -63,6 +63,12 @@ bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsig
     return has;
 }
 
+bool upstream_try_pour(struct upstream *upstream, struct reply_slot *slot, unsigned index,
+                       struct buffer *bytes)
+{
+    return upstream_try_send(upstream, slot, index, buffer_span(bytes));
+}
+
 void upstream_append(struct upstream *upstream, struct span bytes)
 {
     assert_false(upstream->closed);

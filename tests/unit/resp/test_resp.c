@@ -423,7 +423,7 @@ static void measure_in_pieces(const char *text, size_t length, size_t most)
         piece = piece < length - have ? piece : length - have;
         memcpy(input + have, text + have, piece);
         have += piece;
-        size_t need = resp_measure(&measure, input, have, &roomy);
+        size_t need = resp_measure(&measure, input, have, &roomy, SIZE_MAX);
         if (have == length)
             assert_int_equal(need, 0);
         else if (measure.scanned)
@@ -449,6 +449,36 @@ static void of_an_incomplete_command_only_what_is_new_is_looked_at(void **state)
     buffer_finish(&text);
 }
 
+/* A step of so many arguments says that it is to go on; what was measured is read from there. */
+static void what_was_measured_in_steps_is_read_in_steps(void **state)
+{
+    enum { ARGUMENTS = 2000, STEP = 300 };
+    struct buffer text = {0};
+    struct resp_measure measure = {0};
+    struct span arguments[STEP];
+    (void)state;
+    resp_write_array(&text, ARGUMENTS);
+    for (int i = 0; i < ARGUMENTS; i++)
+        resp_write_bulk(&text, "0123456789", (size_t)i % 11);
+    struct span all = buffer_span(&text);
+    for (int steps = 0; steps < ARGUMENTS / STEP; steps++) {
+        assert_int_equal(resp_measure(&measure, all.at, all.length, &roomy, STEP), all.length);
+        assert_int_equal(measure.passed, (steps + 1) * STEP);
+    }
+    assert_int_equal(resp_measure(&measure, all.at, all.length, &roomy, STEP), 0);
+    assert_int_equal(measure.left, 0);
+    assert_int_equal(measure.scanned, all.length);
+    const char *at = resp_measured_open(all.at);
+    for (size_t i = 0; i < ARGUMENTS; i++) {
+        if (i % STEP == 0)
+            resp_measured_next(&at, arguments, ARGUMENTS - i < STEP ? ARGUMENTS - i : STEP);
+        assert_int_equal(arguments[i % STEP].length, i % 11);
+        assert_memory_equal(arguments[i % STEP].at, "0123456789", i % 11);
+    }
+    assert_ptr_equal(at, all.at + all.length);
+    buffer_finish(&text);
+}
+
 /* The reader has the word of what is no array of bulks, or over a limit. */
 static void of_what_is_wrong_nothing_is_measured(void **state)
 {
@@ -467,11 +497,11 @@ static void of_what_is_wrong_nothing_is_measured(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         measure = (struct resp_measure){0};
-        assert_int_equal(resp_measure(&measure, wrong[i], strlen(wrong[i]), &small), 0);
+        assert_int_equal(resp_measure(&measure, wrong[i], strlen(wrong[i]), &small, SIZE_MAX), 0);
     }
     measure = (struct resp_measure){0};
-    assert_int_equal(resp_measure(&measure, "*4\r\n", 4, &few), 0);
-    assert_int_not_equal(resp_measure(&measure, "*3\r\n", 4, &few), 0);
+    assert_int_equal(resp_measure(&measure, "*4\r\n", 4, &few, SIZE_MAX), 0);
+    assert_int_not_equal(resp_measure(&measure, "*3\r\n", 4, &few, SIZE_MAX), 0);
 }
 
 /* Byte by byte as slowly as it may come, all before it is not read for each. */
@@ -484,10 +514,10 @@ static void a_wrong_header_is_measured_to_its_end(void **state)
     (void)state;
     memcpy(text, start, length);
     for (; length < sizeof text - 1; text[length++] = 'x')
-        assert_int_equal(resp_measure(&measure, text, length, &roomy),
+        assert_int_equal(resp_measure(&measure, text, length, &roomy, SIZE_MAX),
                          length + 1 > 24 ? length + 1 : 24);
     text[length++] = '\r';
-    assert_int_equal(resp_measure(&measure, text, length, &roomy), 0);
+    assert_int_equal(resp_measure(&measure, text, length, &roomy, SIZE_MAX), 0);
 }
 
 static void a_header_alone_allocates_nothing(void **state)
@@ -663,6 +693,7 @@ int main(void)
         cmocka_unit_test(an_inline_line_fills_its_limit),
         cmocka_unit_test(an_incomplete_command_says_what_it_needs),
         cmocka_unit_test(of_an_incomplete_command_only_what_is_new_is_looked_at),
+        cmocka_unit_test(what_was_measured_in_steps_is_read_in_steps),
         cmocka_unit_test(of_what_is_wrong_nothing_is_measured),
         cmocka_unit_test(a_wrong_header_is_measured_to_its_end),
         cmocka_unit_test(a_header_alone_allocates_nothing),

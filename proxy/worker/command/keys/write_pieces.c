@@ -14,7 +14,9 @@
 
 struct large_write {
     struct piecemeal piecemeal;
-    struct request request; /* of copies, which stand behind */
+    struct request request; /* of the two that follow */
+    struct buffer input;    /* the command as it came, alone */
+    struct span *arguments; /* of malloc() */
     struct named named;
     struct buffer found;
     enum worth worth;
@@ -22,24 +24,55 @@ struct large_write {
     bool is_queued;  /* they have places for EXEC, too: its client gives them back */
     size_t next;     /* of the named keys, then of those found */
     size_t meant;    /* of serving->hints_meant */
-    struct span arguments[];
 };
 
-static struct large_write *copy(const struct request *request)
+static void destroy(struct large_write *large)
 {
-    size_t spans = request->count * sizeof(struct span);
-    struct large_write *large = malloc(sizeof *large + spans + request->raw.length);
-    if (!large)
-        return NULL;
-    char *raw = (char *)(large->arguments + request->count);
-    memcpy(raw, request->raw.at, request->raw.length);
+    buffer_finish(&large->found);
+    buffer_finish(&large->input);
+    free(large->arguments);
+    large->arguments = NULL;
+}
+
+/* Megabytes are not copied: what the client has sent, and the list of its arguments, change hands
+ * where both are for this command alone. */
+static bool take(struct client *client, struct large_write *large)
+{
+    struct resp_arguments *list = &client->serving->arguments;
+    const struct request *request = &large->request;
+    if (buffer_span(&client->in).at != request->raw.at || list->at != request->arguments ||
+        list->count != request->count)
+        return false;
+    client_give_input(client, &large->input);
+    large->arguments = list->at;
+    *list = (struct resp_arguments){.head = list->head};
+    return true;
+}
+
+static bool copy(struct large_write *large)
+{
+    struct request *request = &large->request;
+    struct span raw = request->raw;
+    large->arguments = malloc(request->count * sizeof *large->arguments);
+    if (!large->arguments || !buffer_try_append(&large->input, raw.at, raw.length))
+        return false;
+    request->raw = buffer_span(&large->input);
     for (size_t i = 0; i < request->count; i++)
-        large->arguments[i] = (struct span){raw + (request->arguments[i].at - request->raw.at),
+        large->arguments[i] = (struct span){request->raw.at + (request->arguments[i].at - raw.at),
                                             request->arguments[i].length};
+    request->arguments = large->arguments;
+    return true;
+}
+
+static struct large_write *create(struct client *client, const struct request *request)
+{
+    struct large_write *large = xcalloc(1, sizeof *large);
     large->request = *request;
-    large->request.raw.at = raw;
-    large->request.arguments = large->arguments;
-    return large;
+    if (take(client, large) || copy(large))
+        return large;
+    destroy(large);
+    free(large);
+    return NULL;
 }
 
 static void change_meant(struct large_write *large, size_t meant)
@@ -127,7 +160,8 @@ static void send_large(struct large_write *large)
             !footing_leads_to(client, pool_node_of(pool, key)))
             client_go_to_key(client, key);
     }
-    request_to_cache(&large->request, client, slot, 0);
+    if (!upstream_try_pour(client->upstream, slot, 0, &large->input))
+        slot->kind->on_cache_failure(slot, 0, "NESTGUARD out of memory");
 }
 
 static bool note_piece(struct large_write *large)
@@ -170,7 +204,7 @@ static bool go_on(struct piecemeal *piecemeal)
         give_up(large);
     change_meant(large, 0);
     reply_slot_let_go(slot, piecemeal->bytes);
-    buffer_finish(&large->found);
+    destroy(large);
     return false;
 }
 
@@ -208,17 +242,15 @@ bool write_begin_pieces(struct client *client, const struct request *request,
     if (few || client->replies.first || !may_have_pieces(request) ||
         !piecemeal_has_room(client->serving, bytes))
         return false;
-    struct large_write *large = copy(request);
+    struct large_write *large = create(client, request);
     if (!large)
         return false;
     large->piecemeal = (struct piecemeal){
-        .slot = reply_slot_open(&client->replies, write_kind_of(client, request)), .go_on = go_on};
+        .slot = reply_slot_open(&client->replies, write_kind_of(client, &large->request)),
+        .go_on = go_on};
     large->named = *named;
     large->named.keys = large->arguments + (named->keys - request->arguments);
-    large->found = (struct buffer){0};
     large->worth = ALSO_HELD;
-    large->is_granted = large->is_queued = false;
-    large->next = large->meant = 0;
     client_settle(client);
     reply_slot_hold(large->piecemeal.slot, bytes);
     piecemeal_begin(&large->piecemeal, bytes);
