@@ -164,15 +164,11 @@ bool buffer_try_pour_much(struct buffer *to, struct buffer *from)
     return true;
 }
 
-/* Whole pages alone; of what malloc() has others may be neighbours. */
+/* Of what malloc() has others may be neighbours, and it is soon used again. */
 void buffer_forget(struct buffer *buffer, struct span part)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t from = (size_t)(part.at - buffer->bytes) + page - 1, end = from - page + 1 + part.length;
-    from -= from % page;
-    end -= end % page;
-    if (buffer->size >= MAPPED_SIZE && from < end)
-        madvise(buffer->bytes + from, end - from, MADV_DONTNEED);
+    if (buffer->size >= MAPPED_SIZE)
+        memory_forget(part);
 }
 
 void buffer_take(struct buffer *buffer, size_t length)

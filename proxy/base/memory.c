@@ -4,9 +4,12 @@
 #include "base/memory.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void out_of_memory(void)
 {
@@ -70,4 +73,14 @@ char *xasprintf(const char *format, ...)
     int length = vasprintf(&text, format, list);
     va_end(list);
     return or_abort(length < 0 ? NULL : text);
+}
+
+void memory_forget(struct span part)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)part.at + page - 1, end = (uintptr_t)part.at + part.length;
+    from -= from % page;
+    end -= end % page;
+    if (from < end)
+        madvise((void *)from, end - from, MADV_DONTNEED);
 }

@@ -23,4 +23,8 @@ char *xstrndup(const char *text, size_t length); /* the copy ends with a zero by
 char *xspandup(struct span text);                /* the same */
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* That part of a large allocation is never looked at again before it is freed: its whole pages go
+ * back to the system, and read as zeros. */
+void memory_forget(struct span part);
+
 #endif

@@ -1,9 +1,10 @@
 /* No worker looks into another's clients. Each adds what its own take to a common total, and shows
  * its heaviest host:
  *
- *   too much in all ─▶ is mine the heaviest of all, ─yes─▶ and has it its largest client here? ─▶ cut
- *                      with what it takes elsewhere?               off, and all is looked at again
- *                                └─no─▶ its worker does that at its next look
+ *   too much in all ─▶ is mine the heaviest of all, with what it takes elsewhere, and has it its
+ *                      largest client here?
+ *                       ├─yes─▶ cut off, and all is looked at again
+ *                       └─no──▶ another worker does that at its next look
  *
  * What is seen of others is as old as their last look. Of two that take the same each worker cuts
  * its own.

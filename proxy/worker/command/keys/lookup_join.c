@@ -8,6 +8,7 @@
 enum {
     BYTES_AT_ONCE = 64 * 1024,
     FORGET_BYTES = 1024 * 1024, /* joined; then their memory goes back */
+    FORGET_LOOKUPS = 16 * 1024, /* likewise */
     NOTHING = 5                 /* a nil, which lies apart from the answers around it */
 };
 
@@ -15,6 +16,7 @@ struct joining {
     struct piecemeal piecemeal;
     struct buffer answers;
     size_t next;        /* of the lookups */
+    size_t forgotten;   /* of those before it, whose memory has gone back */
     struct span joined; /* the last answers, as far as they lie side by side */
     bool lists;
     int64_t sum;
@@ -63,6 +65,18 @@ static void forget(struct joining *joining, struct span answer)
     joined->length = 0;
 }
 
+/* To free all of a million at once takes milliseconds. */
+static void forget_lookups(struct joining *joining)
+{
+    const struct lookup *lookups = joining->piecemeal.slot->lookups;
+    size_t count = joining->next - joining->forgotten;
+    if (count < FORGET_LOOKUPS)
+        return;
+    memory_forget(
+        (struct span){(const char *)(lookups + joining->forgotten), count * sizeof *lookups});
+    joining->forgotten = joining->next;
+}
+
 static void end(struct joining *joining)
 {
     struct reply_slot *slot = joining->piecemeal.slot;
@@ -93,7 +107,9 @@ static bool go_on(struct piecemeal *piecemeal)
 {
     struct joining *joining = container_of(piecemeal, struct joining, piecemeal);
     turn_worked(&piecemeal->slot->serving->turn, LOOKUPS_AT_ONCE);
-    if (join_some(joining, LOOKUPS_AT_ONCE))
+    bool more = join_some(joining, LOOKUPS_AT_ONCE);
+    forget_lookups(joining);
+    if (more)
         return true;
     end(joining);
     return false;
