@@ -260,6 +260,7 @@ static void free_worker(struct worker *worker)
     resp_arguments_finish(&serving->arguments);
     batch_destroy(worker->clients.batch);
     hosts_finish(&worker->clients.hosts);
+    keymap_finish(&worker->clients.ids);
     ledger_destroy(serving->ledger);
     free(serving->keyspaces);
     listeners_finish(&worker->listeners);

@@ -73,6 +73,7 @@ struct account {
 struct clients {
     struct serving *serving;
     struct client *first;
+    struct keymap ids; /* likewise all of them, by theirs */
     _Atomic unsigned *total; /* of all workers */
     struct strangers strangers;
     struct hosts hosts;
@@ -96,6 +97,7 @@ struct client {
     struct clients *clients;
     struct serving *serving;
     struct client *previous, *following;
+    struct keymap_node by_id;
     struct turn_task input_task, output_task;
     struct replies replies;
     struct upstream *upstream; /* its own, or one of the shared: keeps its commands in order */

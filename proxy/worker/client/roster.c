@@ -221,13 +221,12 @@ void roster_describe(struct buffer *out, const struct client *client, const char
 
 /* ---- looking for one ---- */
 
-/* A walk: it is asked for by people and tools, not by every command. */
 struct client *roster_find(const struct clients *clients, uint64_t id)
 {
-    for (struct client *client = clients->first; client; client = client->following)
-        if (client->id == id && client->state < CLIENT_CLOSING)
-            return client;
-    return NULL;
+    struct span key = {(const char *)&id, sizeof id};
+    struct keymap_node *node = keymap_find(&clients->ids, key, id);
+    struct client *client = node ? container_of(node, struct client, by_id) : NULL;
+    return client && client->state < CLIENT_CLOSING ? client : NULL;
 }
 
 /* One that is only kept just in case may go at any time. */
@@ -281,6 +280,9 @@ void roster_enter(struct clients *clients, struct client *client)
     if (clients->first)
         clients->first->previous = client;
     clients->first = client;
+    client->by_id.key = (struct span){(const char *)&client->id, sizeof client->id};
+    client->by_id.hash = client->id; /* it is ours, not chosen by anybody */
+    keymap_insert(&clients->ids, &client->by_id);
     atomic_fetch_add_explicit(clients->total, 1, memory_order_relaxed);
     counter_add(&clients->serving->counters.clients, 1);
 }
@@ -289,6 +291,7 @@ void roster_leave(struct client *client)
 {
     struct clients *clients = client->clients;
     pass_over(clients, client);
+    keymap_remove(&clients->ids, &client->by_id);
     *(client->previous ? &client->previous->following : &clients->first) = client->following;
     if (client->following)
         client->following->previous = client->previous;

@@ -5,6 +5,7 @@
 #include "fakes/upstream.h"
 #include "worker/client/incomplete.h"
 #include "worker/client/pinned.h"
+#include "worker/client/roster.h"
 #include "worker/upstream/pool.h"
 
 #include <setjmp.h>
@@ -76,10 +77,7 @@ struct client *client_add(struct fake_clients *fake)
     client->output_task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
     client->replies.serving = clients->serving;
     client->replies.task = &client->output_task;
-    client->following = clients->first;
-    if (clients->first)
-        clients->first->previous = client;
-    clients->first = client;
+    roster_enter(clients, client);
     client->upstream = client_shared(client, false);
     client->replies.origin = client->id;
     client->host = host_enter(&clients->hosts, client->serving, client->replies.origin);
@@ -139,11 +137,12 @@ void fake_clients_finish(struct fake_clients *fake)
     upstreams_finish();
     turn_run(&fake->serving.serving->turn, TURN_WRITE);
     while ((client = fake->clients.first)) {
-        fake->clients.first = client->following;
+        roster_leave(client);
         host_leave(&fake->clients.hosts, client->serving, client->host);
         free_client(client);
     }
     hosts_finish(&fake->clients.hosts);
+    keymap_finish(&fake->clients.ids);
     pool_destroy(fake->serving.serving->pool);
     fake_serving_finish(&fake->serving);
 }
