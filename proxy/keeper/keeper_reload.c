@@ -13,12 +13,14 @@
  */
 #include "keeper/keeper_internal.h"
 
+#include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/log/service.h"
 #include "base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- keyspaces ---- */
 
@@ -104,17 +106,37 @@ static void note_refusal(struct keeper *keeper, const struct reload *reload)
     }
 }
 
+/* What has come of one, for whoever had it read. */
+struct reloaded {
+    struct publishing_wait wait;
+    struct keeper *keeper;
+    struct reloading reloading;
+    bool over;
+};
+
 /* `done` may have the file read once more. */
+static void tell(struct publishing_wait *wait)
+{
+    struct reloaded *reloaded = container_of(wait, struct reloaded, wait);
+    struct reloading *reloading = &reloaded->reloading;
+    service_ready();
+    if (reloading->done)
+        reloading->done(reloading->arg, reloaded->over ? &reloading->reload : NULL,
+                        keeper_config(reloaded->keeper));
+    reload_finish(&reloading->reload);
+    free(reloaded);
+}
+
+/* Another may begin before it is told that this one is in force. */
 static void end(struct keeper *keeper, bool over)
 {
-    struct reloading reloading = keeper->reloading;
-    keeper->reloading = (struct reloading){.again = reloading.again};
-    service_ready();
+    struct reloaded *reloaded = xmalloc(sizeof *reloaded);
+    *reloaded = (struct reloaded){
+        .wait.done = tell, .keeper = keeper, .reloading = keeper->reloading, .over = over};
+    keeper->reloading = (struct reloading){.again = keeper->reloading.again};
     if (over)
-        note_refusal(keeper, &reloading.reload);
-    if (reloading.done)
-        reloading.done(reloading.arg, over ? &reloading.reload : NULL, keeper_config(keeper));
-    reload_finish(&reloading.reload);
+        note_refusal(keeper, &reloaded->reloading.reload);
+    publishing_await(&keeper->publishing, &reloaded->wait);
 }
 
 /* Without a file that could be taken: `fresh` is NULL. */

@@ -5,6 +5,11 @@
  *
  * References: the newest view has one for each worker and one for the keeper. A view that was
  * replaced lives until the last worker's message has brought its reference back.
+ *
+ * Workers take a view when they come to it, and one that has much to deliver comes late. So
+ * whatever is told of being in force (a generation's number, the answer to a call) waits until all
+ * have it: who reads that his row is in the filter would else be told by some worker that there is
+ * none.
  */
 #include "keeper/parts/publishing.h"
 
@@ -288,6 +293,40 @@ void publishing_give_way(struct publishing *publishing, bool gives_way)
     publishing->gives_way = gives_way;
 }
 
+/* ---- what every worker has ---- */
+
+static void settle(struct publishing *publishing)
+{
+    struct generation *told = publishing->told, *now = publishing->generation;
+    if (now)
+        now->references++;
+    publishing->told = now;
+    if (now && (!told || told->number != now->number))
+        log_info("generation %llu: in force", (unsigned long long)now->number);
+    generation_release(told);
+    for (size_t i = 0; i < publishing_config(publishing)->keyspace_count; i++)
+        publishing->sets_told[i] = publishing->sets[i] ? publishing->sets[i]->number : 0;
+    struct publishing_wait *wait = publishing->waits;
+    publishing->waits = NULL;
+    publishing->last_wait = &publishing->waits;
+    while (wait) {
+        struct publishing_wait *next = wait->next;
+        wait->done(wait);
+        wait = next;
+    }
+}
+
+void publishing_await(struct publishing *publishing, struct publishing_wait *wait)
+{
+    if (!publishing->views_out) {
+        wait->done(wait);
+        return;
+    }
+    wait->next = NULL;
+    *publishing->last_wait = wait;
+    publishing->last_wait = &wait->next;
+}
+
 /* ---- views ---- */
 
 /* Mailboxes keep the order: whatever is posted after this is decided by the new view. */
@@ -334,6 +373,8 @@ void publishing_now(struct publishing *publishing, struct generation *fresh)
     /* Sent first: what the keeper's own parts tell workers when they adopt it comes behind it. */
     send_view(publishing, view);
     adopt(publishing, view);
+    if (!publishing->views_out)
+        settle(publishing);
 }
 
 /* Time alone may change a state: leases run out, and are extended. */
@@ -356,8 +397,10 @@ bool publishing_take_back(struct publishing *publishing, struct view_message *me
 {
     view_release(message->view);
     free(message);
-    publishing->views_out--;
-    return publishing_is_everywhere(publishing);
+    if (--publishing->views_out)
+        return false;
+    settle(publishing);
+    return true;
 }
 
 /* ---- life ---- */
@@ -390,6 +433,8 @@ void publishing_init(struct publishing *publishing, const struct publishing_opti
     publishing->keyspaces = xcalloc(KEYSPACES_MAX, sizeof *publishing->keyspaces);
     publishing->sets = xcalloc(KEYSPACES_MAX, sizeof *publishing->sets);
     publishing->lacks = xcalloc(KEYSPACES_MAX, sizeof *publishing->lacks);
+    publishing->sets_told = xcalloc(KEYSPACES_MAX, sizeof *publishing->sets_told);
+    publishing->last_wait = &publishing->waits;
     for (size_t i = 0; i < options->config->keyspace_count; i++)
         publishing->keyspaces[i].since = clock_ms();
     publishing_now(publishing, NULL);
@@ -399,6 +444,8 @@ void publishing_finish(struct publishing *publishing)
 {
     view_release(publishing->view);
     generation_release(publishing->generation);
+    generation_release(publishing->told);
+    free(publishing->sets_told);
     shared_config_release(publishing->shared);
     shared_config_release(publishing->first);
     free(publishing->keyspaces);
@@ -438,7 +485,7 @@ static struct keyspace_report report_keyspace(const struct publishing *publishin
         return report;
     report.kind = filter_kind_of(filter);
     report.filter = filter_stats(filter);
-    report.set_number = report.config->source ? publishing->sets[number]->number : 0;
+    report.set_number = report.config->source ? publishing->sets_told[number] : 0;
     report.rows = report.config->source ? report.filter.keys : generation_rows(generation, number);
     return report;
 }
@@ -447,7 +494,7 @@ void publishing_report(const struct publishing *publishing, struct report *repor
 {
     const struct config *config = publishing_config(publishing);
     report->config = config;
-    report->generation = report_generation(publishing->generation);
+    report->generation = report_generation(publishing->told);
     report->keyspaces = xcalloc(config->keyspace_count, sizeof *report->keyspaces);
     for (size_t i = 0; i < config->keyspace_count; i++)
         if (!config->keyspaces[i].retired)

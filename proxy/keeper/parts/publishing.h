@@ -50,7 +50,16 @@ struct publishing {
     bool building;                  /* it is being built */
     bool gives_way;                 /* a successor is sent the keys that were pushed here */
     _Atomic uint64_t standing;      /* see view.h */
-    unsigned views_out; /* views that have not replaced the one before them everywhere */
+    unsigned views_out;      /* views that have not replaced the one before them everywhere */
+    struct generation *told; /* that every worker decides by, as is told; NULL: none yet */
+    uint64_t *sets_told;     /* by keyspaces' numbers: of the sets, likewise; 0: none */
+    struct publishing_wait *waits, **last_wait; /* in the order in which they came */
+};
+
+/* Somebody who says that something is in force, once every worker decides by it. */
+struct publishing_wait {
+    struct publishing_wait *next;
+    void (*done)(struct publishing_wait *wait);
 };
 
 /* With a first view, by which nothing is rejected. */
@@ -88,6 +97,10 @@ bool publishing_is_due(const struct publishing *publishing);
 /* A worker has taken up a view. True: every worker has the newest. */
 bool publishing_take_back(struct publishing *publishing, struct view_message *message);
 bool publishing_is_everywhere(const struct publishing *publishing);
+
+/* Calls done() when every worker has what has been published so far: within the call, or later. It
+ * may be the end of `wait`. Workers take their views also when they are to end. */
+void publishing_await(struct publishing *publishing, struct publishing_wait *wait);
 
 bool publishing_guards(const struct publishing *publishing); /* every keyspace */
 /* Whether the keyspace is guarded as well as the generation in force can, be it behind just now. */

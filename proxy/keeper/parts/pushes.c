@@ -48,6 +48,7 @@ struct push {
     void *ready_arg;
     void (*done)(void *arg, const struct push_result *result);
     void *done_arg;
+    struct publishing_wait wait; /* for every worker to have the keys */
     /* The thread's, while it works. */
     struct buffer writing;
     int failed; /* a negative errno of writing */
@@ -247,6 +248,14 @@ static void take(struct push *push)
     push->result.generation = options->publishing->sets_given;
 }
 
+static void finish(struct publishing_wait *wait)
+{
+    struct push *push = container_of(wait, struct push, wait);
+    push->result.why = push->why;
+    push->done(push->done_arg, &push->result);
+    destroy(push);
+}
+
 static void on_list_read(uv_work_t *work, int status)
 {
     struct push *push = work->data;
@@ -256,9 +265,8 @@ static void on_list_read(uv_work_t *work, int status)
         take(push);
     else
         refuse(push, push->why);
-    push->result.why = push->why;
-    push->done(push->done_arg, &push->result);
-    destroy(push);
+    push->wait.done = finish;
+    publishing_await(push->pushes->options.publishing, &push->wait);
 }
 
 static void on_written(uv_work_t *work, int status);

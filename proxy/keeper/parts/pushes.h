@@ -18,7 +18,7 @@
 
 struct pushes_options {
     uv_loop_t *loop;
-    const struct publishing *publishing; /* configuration and keys in force */
+    struct publishing *publishing; /* configuration and keys in force */
     /* New keys for the keyspace: the reference is the callee's. */
     void (*taken)(void *arg, size_t keyspace, struct key_set *set);
     /* A list of its came to nothing. `why` lives until the call returns. */
@@ -59,8 +59,9 @@ struct push_result {
     uint64_t generation;  /* counts the lists and files that were taken, of all keyspaces */
 };
 
-/* That was all of it. `done` is called later, once, also when the guard is ending; then the push is
- * gone. push_break() in its place: it was not all, and nothing is called any more. */
+/* That was all of it. `done` is called later, once, when every worker has the keys that were taken,
+ * also when the guard is ending; then the push is gone. push_break() in its place: it was not all,
+ * and nothing is called any more. */
 void push_end(struct push *push, void (*done)(void *arg, const struct push_result *result),
               void *arg);
 void push_break(struct push *push);

@@ -119,7 +119,6 @@ static bool on_ready(void *arg, struct tracker *tracker)
     tracker_close(replaced);
     if (gap)
         tell_missed(replication);
-    log_info("generation %llu: in force", (unsigned long long)generation->number);
     events_of(replication)->settled(replication->options.arg, NULL);
     return true;
 }

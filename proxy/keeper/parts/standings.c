@@ -20,7 +20,6 @@ static void on_ready(void *arg, struct standing *standing)
     generation->references++;
     standings->options.in_force(standings->options.arg, generation);
     standing_close(replaced);
-    log_info("generation %llu: in force", (unsigned long long)generation->number);
     standings->options.settled(standings->options.arg, NULL);
 }
 

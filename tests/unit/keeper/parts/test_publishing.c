@@ -194,6 +194,54 @@ static void a_view_replaces_the_one_before_in_every_worker(void **state)
     bench_finish(&bench);
 }
 
+static uint64_t generation_told(const struct bench *bench)
+{
+    struct report report = {.count = 0};
+    publishing_report(&bench->publishing, &report);
+    free(report.keyspaces);
+    return report.generation.number;
+}
+
+struct asker {
+    struct publishing_wait wait;
+    const struct bench *bench;
+    unsigned told;
+    uint64_t generation; /* that he has then */
+};
+
+static void on_told(struct publishing_wait *wait)
+{
+    struct asker *asker = container_of(wait, struct asker, wait);
+    asker->told++;
+    for (unsigned i = 0; i < WORKERS; i++)
+        assert_int_equal(asker->bench->workers[i].view->generation->number, asker->generation);
+}
+
+/* Who is told of it may ask any worker, and would get a wrong answer from one that has it not. */
+static void what_is_in_force_is_told_when_every_worker_has_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    assert_int_equal(generation_told(&bench), 0);
+    for (uint64_t number = 1; number < 4; number++) {
+        struct asker asker = {.wait.done = on_told, .bench = &bench, .generation = number};
+        struct asker other = asker;
+        publishing_now(&bench.publishing, generation_of_both(number));
+        publishing_await(&bench.publishing, &asker.wait);
+        publishing_await(&bench.publishing, &other.wait);
+        assert_int_equal(generation_told(&bench), number - 1);
+        assert_int_equal(asker.told, 0);
+        run(&bench);
+        assert_int_equal(generation_told(&bench), number);
+        assert_int_equal(asker.told, 1);
+        assert_int_equal(other.told, 1);
+        publishing_await(&bench.publishing, &asker.wait);
+        assert_int_equal(asker.told, 2);
+    }
+    bench_finish(&bench);
+}
+
 static void of_two_views_on_their_way_the_newest_counts(void **state)
 {
     struct bench bench;
@@ -324,6 +372,7 @@ int main(void)
         cmocka_unit_test(what_could_not_be_built_passes_with_its_reason),
         cmocka_unit_test(it_guards_what_it_can_when_the_rest_was_left_out_for_long),
         cmocka_unit_test(a_view_replaces_the_one_before_in_every_worker),
+        cmocka_unit_test(what_is_in_force_is_told_when_every_worker_has_it),
         cmocka_unit_test(of_two_views_on_their_way_the_newest_counts),
         cmocka_unit_test(it_guards_with_a_generation_and_a_lease),
         cmocka_unit_test(an_obstacle_is_the_reason_until_it_is_cleared),
