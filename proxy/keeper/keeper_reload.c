@@ -89,7 +89,6 @@ static void use(struct keeper *keeper, struct shared_config *now)
     if (moves)
         keeper_move_cache(keeper, now);
     renewal_reschedule(&keeper->renewal);
-    log_info("configuration read again");
 }
 
 /* The status tells it until a file is taken. */
@@ -119,6 +118,8 @@ static void tell(struct publishing_wait *wait)
 {
     struct reloaded *reloaded = container_of(wait, struct reloaded, wait);
     struct reloading *reloading = &reloaded->reloading;
+    if (reloaded->over && !reloading->reload.refused)
+        log_info("configuration read again");
     service_ready();
     if (reloading->done)
         reloading->done(reloading->arg, reloaded->over ? &reloading->reload : NULL,
