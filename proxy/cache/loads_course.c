@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "cache/row_hash.h"
 #include "database/rows_statements.h"
+#include "guard/guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +197,13 @@ void loads_end(struct load *load)
         loads_drop(load);
 }
 
-/* The filter let the key through and the database does not have it. */
+/* The filter let the key through. Where nothing is enforced also those come that it rules out. */
+static bool is_false_positive(const struct load *load)
+{
+    return loads_keyspace(load)->enforce || guard_holds(load->loads->view, load->key);
+}
+
+/* The database does not have it. */
 static void remember_absent(struct load *load)
 {
     struct loads *loads = load->loads;
@@ -205,7 +212,8 @@ static void remember_absent(struct load *load)
         return;
     if (loads->options.is_expected && loads->options.is_expected(loads->options.arg, load->key))
         return;
-    counter_add(&loads->options.counters[load->key.keyspace].false_positives, 1);
+    counter_add(&loads->options.counters[load->key.keyspace].false_positives,
+                is_false_positive(load));
     negative_cache_add(&loads->absent, load->key);
 }
 
@@ -214,7 +222,7 @@ static void complain(struct loads *loads, int keyspace, const char *error)
 {
     if (!log_pace_may(&loads->refusals, clock_ms(), NULL))
         return;
-    log_error("keyspace %s: the database refused a load: %s",
+    log_error("keyspace %s: the database refused a load: %s (`nestguard check` says what it lacks)",
               loads->view->config->keyspaces[keyspace].name, error);
 }
 

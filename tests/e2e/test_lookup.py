@@ -170,6 +170,7 @@ def test_shadow_mode_counts_and_lets_pass(start_guard, database, cache, items):
     loads = sum(guard.counter("nestguard_loads_total", result=result)
                 for result in ("row", "absent"))
     assert loads == 2
+    assert guard.counter("nestguard_false_positives_total") == 0  # the filter ruled the key out
 
 
 def test_shadow_mode_finds_out_what_it_would_have_rejected_wrongly(start_guard, database, items):
