@@ -73,7 +73,7 @@ struct account {
 struct clients {
     struct serving *serving;
     struct client *first;
-    struct keymap ids; /* likewise all of them, by theirs */
+    struct keymap ids;       /* likewise all of them, by theirs */
     _Atomic unsigned *total; /* of all workers */
     struct strangers strangers;
     struct hosts hosts;
