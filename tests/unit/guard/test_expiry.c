@@ -22,7 +22,7 @@ struct bench {
 
 static void bench_init(struct bench *bench, size_t count)
 {
-    char text[20];
+    char text[32];
     uv_loop_init(&bench->loop);
     overrides_init(&bench->table);
     expiry_init(&bench->expiry, &bench->loop, &bench->table);
