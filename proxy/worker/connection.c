@@ -379,11 +379,11 @@ static void write_out(struct client *client)
         buffer_trim(out, KEEP_BYTES);
 }
 
-/* What waited may go on, or this was all. One that has settled may be answered before its reading
- * has stopped. */
+/* What waited may go on, or this was all. That it waited need not have stopped its reading: what
+ * held it up may be over within the turn. */
 static void go_on(struct client *client)
 {
-    if ((!client->reading || client->settling) && client_input(client).length)
+    if (client_input(client).length)
         client_queue_input(client);
     else
         leave_at_end(client);

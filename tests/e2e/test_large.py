@@ -2,6 +2,7 @@
 import contextlib
 import pathlib
 import re
+import subprocess
 import threading
 import time
 
@@ -226,3 +227,22 @@ def test_limits_hold_for_what_is_passed_on(start_guard, items, value):
             except OSError:
                 pass
     assert guard.redis().exists("k") == 0
+
+
+def test_who_waits_behind_a_large_write_for_a_moment_goes_on(start_guard, items):
+    """The shared connection is full for a part of a turn: its input waits, and nothing more of it comes."""
+    guard = start_guard(items(), workers=1, cache_connections=1, max_client_memory="2gb")
+    words = []
+    for number in range(300):
+        words += [f"other:{number:06d}", "v" * ((16 * MEGABYTE + 60_000) // 300 - 28)]
+    write = command("MSET", *words)
+    flood = ["redis-benchmark", "-p", guard.port, "-c", 1, "-P", 1500, "-n", 2_000_000_000, "-q", "GET", "item:nothere"]
+    with guard.wire() as writer, subprocess.Popen([str(word) for word in flood], stdout=subprocess.DEVNULL) as reader:
+        try:
+            for _ in range(60):
+                writer.send(write)
+                assert writer.read_reply() == b"+OK\r\n"
+                before = guard.total("nestguard_rejected_total")
+                wait_until(lambda: guard.total("nestguard_rejected_total") > before, PATIENCE, guard.status)
+        finally:
+            reader.kill()

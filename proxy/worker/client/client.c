@@ -91,7 +91,7 @@ void client_leave(struct client *client)
     mark_dirty(client);
 }
 
-/* One that is read from has nothing that waited. */
+/* One that is read from is seen to when its replies leave, if something of its input waited. */
 void client_resume(struct client *client)
 {
     if (!client->reading)

@@ -63,11 +63,11 @@ static size_t heap_of(const struct client *client)
            in_own(client) + incomplete_bytes(client);
 }
 
-/* What all take, and which host takes most. */
+/* What all take. */
 struct weight {
     size_t total;
     size_t heap; /* malloc()'s part, with that of those who are closing: it is not freed yet */
-    struct host *heaviest; /* NULL: nobody takes anything */
+    const struct host *heaviest; /* by what its clients take here; NULL: nobody takes anything */
 };
 
 /* Its clients have taken so much more; of the first of them the last look's is forgotten. */
@@ -97,55 +97,21 @@ static struct weight weigh(struct clients *clients)
     return weight;
 }
 
-/* The difference may be below zero: it wraps around, and so does the sum, which is right again. */
-static void tell(struct clients *clients, const struct weight *weight)
+static void show(const struct clients *clients, const struct host *host)
 {
-    struct client_memory *memory = clients->memory;
-    struct heaviest_host *here = &memory->heaviest[clients->serving->index];
-    const struct host *host = weight->heaviest;
-    atomic_fetch_add(&memory->total, weight->total - clients->memory_told);
+    struct heaviest_host *here = &clients->memory->heaviest[clients->serving->index];
     atomic_store(&here->origin, host ? host->origin : 0);
     atomic_store(&here->bytes, host ? host->bytes : 0);
     atomic_store(&here->largest, host ? host->largest : 0);
+}
+
+/* The difference may be below zero: it wraps around, and so does the sum, which is right again. The
+ * host is shown first, so that nobody sees too much and not yet whose it is. */
+static void tell(struct clients *clients, const struct weight *weight)
+{
+    show(clients, weight->heaviest);
+    atomic_fetch_add(&clients->memory->total, weight->total - clients->memory_told);
     clients->memory_told = weight->total;
-}
-
-/* What other workers say beside a host of this one. */
-struct rivals {
-    size_t elsewhere; /* its clients take there */
-    size_t largest;   /* of these, one */
-    size_t next;      /* the clients of another host take */
-};
-
-static size_t bytes_of(const struct clients *clients, uint64_t origin)
-{
-    const struct heaviest_host *heaviest = clients->memory->heaviest;
-    size_t bytes = 0;
-    for (unsigned i = 0; i < serving_config(clients->serving)->workers; i++)
-        if (i != clients->serving->index && atomic_load(&heaviest[i].origin) == origin)
-            bytes += atomic_load(&heaviest[i].bytes);
-    return bytes;
-}
-
-static size_t larger(size_t one, size_t other)
-{
-    return one > other ? one : other;
-}
-
-static struct rivals find_rivals(const struct clients *clients, uint64_t origin)
-{
-    const struct heaviest_host *heaviest = clients->memory->heaviest;
-    struct rivals rivals = {.elsewhere = bytes_of(clients, origin)};
-    for (unsigned i = 0; i < serving_config(clients->serving)->workers; i++) {
-        uint64_t there = atomic_load(&heaviest[i].origin);
-        if (i == clients->serving->index)
-            continue;
-        if (there == origin)
-            rivals.largest = larger(rivals.largest, atomic_load(&heaviest[i].largest));
-        else
-            rivals.next = larger(rivals.next, bytes_of(clients, there));
-    }
-    return rivals;
 }
 
 static void cut(struct client *client, size_t bytes)
@@ -163,6 +129,61 @@ static void cut(struct client *client, size_t bytes)
 }
 
 /* ---- whom to cut off ---- */
+
+static size_t larger(size_t one, size_t other)
+{
+    return one > other ? one : other;
+}
+
+/* What other workers show of a host; `largest`: of one client. */
+static size_t bytes_elsewhere(const struct clients *clients, uint64_t origin, size_t *largest)
+{
+    const struct heaviest_host *heaviest = clients->memory->heaviest;
+    size_t bytes = 0;
+    *largest = 0;
+    for (unsigned i = 0; i < serving_config(clients->serving)->workers; i++)
+        if (i != clients->serving->index && atomic_load(&heaviest[i].origin) == origin) {
+            bytes += atomic_load(&heaviest[i].bytes);
+            *largest = larger(*largest, atomic_load(&heaviest[i].largest));
+        }
+    return bytes;
+}
+
+/* The host that takes most, here and elsewhere. */
+struct choice {
+    struct host *host; /* NULL: none takes anything here */
+    size_t bytes, largest_elsewhere;
+    size_t next; /* what the one behind it takes, also if it has no client here */
+};
+
+static void compare(struct choice *choice, struct host *host, size_t bytes, size_t largest)
+{
+    if (choice->host && bytes <= choice->bytes) {
+        choice->next = larger(choice->next, bytes);
+        return;
+    }
+    *choice = (struct choice){host, bytes, largest, larger(choice->next, choice->bytes)};
+}
+
+static struct choice choose(const struct clients *clients)
+{
+    const struct heaviest_host *heaviest = clients->memory->heaviest;
+    struct choice choice = {NULL};
+    size_t largest;
+    for (struct client *client = clients->first; client; client = client->following) {
+        struct host *host = client->host;
+        if (client->state >= CLIENT_CLOSING || host == choice.host || !host->bytes)
+            continue;
+        size_t elsewhere = bytes_elsewhere(clients, host->origin, &largest);
+        compare(&choice, host, host->bytes + elsewhere, largest);
+    }
+    for (unsigned i = 0; choice.host && i < serving_config(clients->serving)->workers; i++) {
+        uint64_t origin = atomic_load(&heaviest[i].origin);
+        if (i != clients->serving->index && origin != choice.host->origin)
+            choice.next = larger(choice.next, bytes_elsewhere(clients, origin, &largest));
+    }
+    return choice;
+}
 
 struct candidate {
     struct client *client;
@@ -187,47 +208,43 @@ static void consider(struct candidates *candidates, struct client *client, size_
     candidates->at[at] = (struct candidate){client, bytes};
 }
 
-/* Returns what the next host takes here. */
-static size_t find_candidates(const struct clients *clients, const struct host *heaviest,
-                              struct candidates *candidates)
+static void find_candidates(const struct clients *clients, const struct host *heaviest,
+                            struct candidates *candidates)
 {
-    size_t next = 0;
     candidates->count = 0;
-    for (struct client *client = clients->first; client; client = client->following) {
-        if (client->state >= CLIENT_CLOSING)
-            continue;
-        if (client->host == heaviest)
+    for (struct client *client = clients->first; client; client = client->following)
+        if (client->state < CLIENT_CLOSING && client->host == heaviest)
             consider(candidates, client, client_memory_of(client));
-        else
-            next = larger(next, client->host->bytes);
-    }
-    return next;
 }
 
-/* Of the heaviest host, for as long as it is that, and has its largest client here, until so much
- * is free. False: it is another worker's turn. */
-static bool cut_some(struct clients *clients, struct host *host, size_t excess)
+static bool is_too_much(const struct clients *clients)
 {
-    struct rivals rivals = find_rivals(clients, host->origin);
+    return atomic_load(&clients->memory->total) >
+           serving_config(clients->serving)->max_client_memory;
+}
+
+/* Of the heaviest host, for as long as it is that, and has its largest client here. What is cut is
+ * told at once, or other workers would do so for the same excess. False: it is another's turn. */
+static bool cut_some(struct clients *clients)
+{
+    struct choice choice = choose(clients);
     struct candidates candidates;
-    size_t next = larger(find_candidates(clients, host, &candidates), rivals.next), i = 0;
-    for (size_t freed = 0; i < candidates.count && freed < excess; i++) {
+    size_t i = 0;
+    if (!choice.host)
+        return false;
+    show(clients, choice.host);
+    find_candidates(clients, choice.host, &candidates);
+    for (; i < candidates.count && is_too_much(clients); i++) {
         size_t bytes = candidates.at[i].bytes;
-        if (host->bytes + rivals.elsewhere < next || bytes < rivals.largest)
+        if (choice.bytes < choice.next || bytes < choice.largest_elsewhere || !bytes)
             break;
         cut(candidates.at[i].client, bytes);
-        freed += bytes;
-        host->bytes -= bytes;
+        choice.bytes -= bytes;
+        choice.host->bytes -= bytes;
+        clients->memory_told -= bytes;
+        atomic_fetch_sub(&clients->memory->total, bytes);
     }
     return i > 0;
-}
-
-/* By how much all workers' clients are above the ceiling. */
-static size_t find_excess(const struct clients *clients)
-{
-    size_t total = atomic_load(&clients->memory->total);
-    size_t most = serving_config(clients->serving)->max_client_memory;
-    return total > most ? total - most : 0;
 }
 
 static struct weight check(struct clients *clients)
@@ -239,9 +256,7 @@ static struct weight check(struct clients *clients)
     if (!clients->memory)
         return weight;
     tell(clients, &weight);
-    for (size_t excess; weight.heaviest && (excess = find_excess(clients));) {
-        if (!cut_some(clients, weight.heaviest, excess))
-            break;
+    while (is_too_much(clients) && cut_some(clients)) {
         weight = weigh(clients);
         tell(clients, &weight);
     }

@@ -23,6 +23,7 @@ struct incomplete {
     const char *input, *at; /* where the command begins; the next argument */
     struct span *arguments; /* of malloc(), for all that were measured */
     size_t count;           /* so many were read */
+    size_t bytes;           /* of serving->piecemeal */
 };
 
 struct resp_limits incomplete_limits(const struct client *client)
@@ -63,7 +64,7 @@ static bool is_whole(const struct client *client)
 
 size_t incomplete_bytes(const struct client *client)
 {
-    return client->incomplete ? client->measure.passed * sizeof(struct span) : 0;
+    return client->incomplete ? client->incomplete->bytes : 0;
 }
 
 void incomplete_drop(struct client *client)
@@ -87,7 +88,7 @@ static struct incomplete *create(const char *input, size_t bytes)
         return NULL;
     }
     *incomplete = (struct incomplete){
-        .input = input, .at = resp_measured_open(input), .arguments = arguments};
+        .input = input, .at = resp_measured_open(input), .arguments = arguments, .bytes = bytes};
     return incomplete;
 }
 
@@ -103,39 +104,45 @@ static bool begin(struct client *client, const char *input)
     return client->incomplete != NULL;
 }
 
-/* Returns whether these were the last. */
-static bool read_some(struct client *client, struct incomplete *incomplete)
+/* Limits may have been lowered since it was measured. */
+static bool is_allowed(const struct client *client)
 {
-    size_t left = client->measure.passed - incomplete->count;
-    size_t count = left < READ_AT_ONCE ? left : READ_AT_ONCE;
-    resp_measured_next(&incomplete->at, incomplete->arguments + incomplete->count, count);
-    incomplete->count += count;
-    turn_worked(&client->serving->turn, count);
-    return count == left;
+    const struct resp_limits limits = incomplete_limits(client);
+    const struct resp_measure *measure = &client->measure;
+    return measure->scanned <= limits.max_command && measure->passed <= limits.max_arguments;
 }
 
-/* A command of so many arguments mostly has to wait for those before it; each does. */
-static bool must_wait(struct client *client)
+/* False: one of these is too long by now. */
+static bool read_some(struct client *client, struct incomplete *incomplete)
 {
-    if (!client->replies.first)
-        return false;
-    client_settle(client);
-    client_took(client, 0);
-    return true;
+    struct span *next = incomplete->arguments + incomplete->count;
+    size_t left = client->measure.passed - incomplete->count;
+    size_t count = left < READ_AT_ONCE ? left : READ_AT_ONCE, longest = 0;
+    resp_measured_next(&incomplete->at, next, count);
+    for (size_t i = 0; i < count; i++)
+        longest = next[i].length > longest ? next[i].length : longest;
+    incomplete->count += count;
+    turn_worked(&client->serving->turn, count);
+    return longest <= client->serving->max_bulk;
+}
+
+/* Whoever reads it at once says what is wrong with it. */
+static bool can_go_on(struct client *client, const char *input)
+{
+    return is_allowed(client) && begin(client, input) && read_some(client, client->incomplete);
 }
 
 enum reading incomplete_read(struct client *client, const char *input,
                              struct resp_arguments *arguments, struct resp_command *command)
 {
     const struct resp_measure *measure = &client->measure;
-    if (!is_whole(client) || measure->passed <= READ_AT_ONCE ||
-        measure->scanned > serving_config(client->serving)->max_command)
+    if (!is_whole(client) || measure->passed <= READ_AT_ONCE)
         return READING_AT_ONCE;
-    if (must_wait(client))
-        return READING_ON;
-    if (!begin(client, input))
+    if (!can_go_on(client, input)) {
+        incomplete_drop(client);
         return READING_AT_ONCE;
-    if (!read_some(client, client->incomplete)) {
+    }
+    if (client->incomplete->count < measure->passed) {
         client_queue_input(client);
         return READING_ON;
     }

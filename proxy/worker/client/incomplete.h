@@ -23,8 +23,8 @@ struct resp_limits incomplete_limits(const struct client *client);
 bool incomplete_stays(struct client *client, const char *input, size_t length);
 
 enum reading {
-    READING_AT_ONCE, /* few arguments, or no memory for them beside others' */
-    READING_ON,      /* the client is in line, or waits for what is under way for it */
+    READING_AT_ONCE, /* few arguments, no memory for them beside others', or over a limit by now */
+    READING_ON,      /* the client is in line */
     READING_WHOLE    /* `command` says what was read to `arguments`, which are the caller's now */
 };
 

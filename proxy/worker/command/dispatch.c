@@ -280,7 +280,8 @@ static bool must_stop(const struct client *client)
  * a command there may be empty ones. */
 static size_t leave_rest(const struct batch *batch, const struct part *part, size_t served)
 {
-    part->client->need = 0;
+    if (served || !part->client->measure.scanned)
+        part->client->need = 0; /* else it was measured, and will be read once more */
     if (served < part->count)
         return (size_t)(batch->requests[part->first + served].raw.at - part->input);
     if (!served)

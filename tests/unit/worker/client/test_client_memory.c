@@ -189,6 +189,21 @@ static void what_a_host_takes_at_all_workers_counts(void **state)
     assert_int_equal(own->state, CLIENT_OPEN); /* 5 are less than 12 */
 }
 
+/* Here it takes less than another, and as much again elsewhere. */
+static void a_host_is_weighed_with_what_it_takes_at_other_workers(void **state)
+{
+    struct client *alone = client_of_megabytes(7), *spread = client_of_megabytes(6);
+    struct heaviest_host *there = &memory.heaviest[1];
+    (void)state;
+    atomic_store(&memory.total, 6 * (size_t)MEGABYTE);
+    atomic_store(&there->origin, spread->host->origin);
+    atomic_store(&there->bytes, 6 * (size_t)MEGABYTE);
+    atomic_store(&there->largest, 6 * (size_t)MEGABYTE);
+    client_memory_check(&fake.clients);
+    assert_int_equal(alone->state, CLIENT_OPEN);
+    assert_int_equal(spread->state, CLIENT_CLOSING);
+}
+
 /* Else any client could take the whole machine by saying so. */
 static void no_evict_is_no_way_around_the_ceiling(void **state)
 {
@@ -264,6 +279,7 @@ int main(void)
         TEST(who_takes_less_than_another_workers_client_stays),
         TEST(of_one_host_the_largest_client_of_any_worker_goes),
         TEST(what_a_host_takes_at_all_workers_counts),
+        TEST(a_host_is_weighed_with_what_it_takes_at_other_workers),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
         TEST(what_cut_clients_took_is_given_back_when_they_are_freed),

@@ -247,6 +247,33 @@ static void without_room_it_is_read_at_once(void **state)
     bench_finish(&bench);
 }
 
+/* By a reload while it is read. */
+static void what_is_over_a_limit_by_now_is_refused_and_leaves_nothing(void **state)
+{
+    static const char *const wanted[] = {"-ERR Protocol error: command longer than max_command\r\n",
+                                         "-ERR Protocol error: invalid multibulk length\r\n",
+                                         "-ERR Protocol error: invalid bulk length\r\n"};
+    (void)state;
+    for (int limit = 0; limit < 3; limit++) {
+        struct bench bench;
+        struct buffer command = command_of("DEL", "item:n");
+        init(&bench);
+        read_some(&bench, &command);
+        struct config *config = (struct config *)serving_config(bench.serving);
+        config->max_command = limit == 0 ? 100000 : config->max_command;
+        config->max_arguments = limit == 1 ? 1000 : config->max_arguments;
+        bench.serving->max_bulk = limit == 2 ? 5 : bench.serving->max_bulk;
+        finish_line(&bench);
+        must_reply(bench.client, wanted[limit]);
+        must_send(bench.shared, "");
+        client_close(bench.client);
+        finish_line(&bench);
+        must_have_nothing_left(&bench);
+        buffer_finish(&command);
+        bench_finish(&bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +283,7 @@ int main(void)
         cmocka_unit_test(of_a_client_that_goes_nothing_is_left),
         cmocka_unit_test(it_waits_for_what_is_under_way),
         cmocka_unit_test(without_room_it_is_read_at_once),
+        cmocka_unit_test(what_is_over_a_limit_by_now_is_refused_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
