@@ -168,7 +168,7 @@ static void compare(struct choice *choice, struct host *host, size_t bytes, size
 static struct choice choose(const struct clients *clients)
 {
     const struct heaviest_host *heaviest = clients->memory->heaviest;
-    struct choice choice = {NULL};
+    struct choice choice = {.host = NULL};
     size_t largest;
     for (struct client *client = clients->first; client; client = client->following) {
         struct host *host = client->host;
