@@ -24,7 +24,7 @@ def takings(guard):
 def beside(guard):
     """With it a successor lets clients in, and its predecessor has one that stays; then that ends."""
     with guard.wire() as stays:
-        assert stays.ask("PING") == b"+PONG\r\n"
+        wait_until(lambda: stays.ask("PING") == b"+PONG\r\n", PATIENCE, guard.log)  # it is connected again
         before, guard.process = guard.process, None
         count = takings(guard)
         guard.launch()
