@@ -19,7 +19,9 @@ enum {
     FIRST_SIZE = 512,
     /* And more. What is used for a moment is had from malloc() again and again, and costs no page
      * faults: an ordinary large reply does not come so far. */
-    MAPPED_SIZE = 8 * 1024 * 1024
+    MAPPED_SIZE = 8 * 1024 * 1024,
+    /* And more is not copied where a buffer can change hands. */
+    POURED_SIZE = 1024 * 1024
 };
 
 /* ---- memory ---- */
@@ -150,7 +152,7 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
 /* What is small is copied into memory that is there: `to` may be used again and again. */
 bool buffer_try_pour_much(struct buffer *to, struct buffer *from)
 {
-    if (!buffer_length(to) && buffer_length(from) >= BUFFER_MUCH) {
+    if (!buffer_length(to) && buffer_length(from) >= POURED_SIZE) {
         struct buffer empty = *to;
         *to = *from;
         *from = empty;

@@ -93,9 +93,9 @@ static inline struct span buffer_span(const struct buffer *buffer)
     return (struct span){buffer->bytes + buffer->start, buffer->end - buffer->start};
 }
 
-enum { BUFFER_MUCH = 1024 * 1024 }; /* so much is not copied where a buffer can change hands */
-
-bool buffer_try_pour_much(struct buffer *to, struct buffer *from); /* for buffer_try_pour() */
+/* For buffer_try_pour(), and for what is mostly much: where `to` is empty much is not copied, also
+ * if there is room for it. */
+bool buffer_try_pour_much(struct buffer *to, struct buffer *from);
 
 /* Appends all that is readable of `from`, which is empty then; much of it is not copied when `to`
  * is empty: the two change their memory. False: there is no memory, and both are as they were. */
@@ -104,7 +104,7 @@ static inline bool buffer_try_pour(struct buffer *to, struct buffer *from)
     struct span bytes = buffer_span(from);
     if (!bytes.length)
         return true;
-    if (!to->bytes || to->size - to->end < bytes.length || bytes.length >= BUFFER_MUCH)
+    if (!to->bytes || to->size - to->end < bytes.length)
         return buffer_try_pour_much(to, from);
     buffer_append(to, bytes.at, bytes.length);
     buffer_clear(from);

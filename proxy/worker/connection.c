@@ -383,7 +383,8 @@ static void write_out(struct client *client)
  * held it up may be over within the turn. */
 static void go_on(struct client *client)
 {
-    if (client_input(client).length)
+    bool has_some = client->fresh.length || buffer_length(&client->in);
+    if (has_some && client_input(client).length)
         client_queue_input(client);
     else
         leave_at_end(client);

@@ -297,7 +297,7 @@ bool upstream_try_pour(struct upstream *upstream, struct reply_slot *slot, unsig
                        struct buffer *bytes)
 {
     return upstream_has_room(upstream, buffer_length(bytes)) &&
-           buffer_try_pour(upstream_command(upstream, slot, index), bytes);
+           buffer_try_pour_much(upstream_command(upstream, slot, index), bytes);
 }
 
 bool upstream_has_room(struct upstream *upstream, size_t bytes)
