@@ -72,8 +72,8 @@ struct resp_measure {
 size_t resp_measure(struct resp_measure *measure, const char *input, size_t length,
                     const struct resp_limits *limits, size_t most);
 
-/* Of a command that was measured, and is whole: the first of its arguments, for *at, and then the
- * next `count` of them, for as many as it has; *at moves behind them. */
+/* Of a command that was measured or read, and is whole: the first of its arguments, for *at, and
+ * then the next `count` of them, for as many as it has; *at moves behind them. */
 const char *resp_measured_open(const char *input);
 void resp_measured_next(const char **at, struct span *arguments, size_t count);
 

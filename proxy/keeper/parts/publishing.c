@@ -297,10 +297,9 @@ void publishing_give_way(struct publishing *publishing, bool gives_way)
 
 static void settle(struct publishing *publishing)
 {
-    struct generation *told = publishing->told, *now = publishing->generation;
+    struct generation *told = publishing->told, *now = publishing->told = publishing->generation;
     if (now)
         now->references++;
-    publishing->told = now;
     if (now && (!told || told->number != now->number))
         log_info("generation %llu: in force", (unsigned long long)now->number);
     generation_release(told);
@@ -397,10 +396,9 @@ bool publishing_take_back(struct publishing *publishing, struct view_message *me
 {
     view_release(message->view);
     free(message);
-    if (--publishing->views_out)
-        return false;
-    settle(publishing);
-    return true;
+    if (!--publishing->views_out)
+        settle(publishing);
+    return publishing_is_everywhere(publishing);
 }
 
 /* ---- life ---- */

@@ -112,7 +112,7 @@ struct client {
     struct buffer sending; /* replies that the kernel has not taken yet */
     size_t need;           /* fewer bytes of input than this cannot complete the next command */
     struct resp_measure measure;   /* of that, where it begins in `in` */
-    struct incomplete *incomplete; /* command/incomplete.c's: of that, as far as it was read */
+    struct incomplete *incomplete; /* incomplete.c's: of that, as far as it was read */
     struct buffer *heir;           /* of `in`: client_give_input() */
     size_t queued;     /* bytes that the kernel had not taken when that was last looked at */
     uint64_t progress; /* when they were last seen to become fewer, or none */

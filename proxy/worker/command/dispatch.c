@@ -449,13 +449,12 @@ static size_t pass_on(struct client *client, const char *input, size_t length)
 
 /* Its list takes the place of the batch's while it is served; who keeps it for longer leaves an
  * empty one. */
-static void serve_long(struct batch *batch, const struct part *part,
-                       struct resp_arguments *arguments)
+static void serve_long(struct batch *batch, const struct part *part, struct resp_arguments *list)
 {
     struct serving *serving = batch->serving;
     serve_now(batch); /* whatever there is */
     struct resp_arguments shared = serving->arguments;
-    serving->arguments = *arguments;
+    serving->arguments = *list;
     batch->part[batch->parts++] = *part;
     add_request(batch, &part->last, part->input);
     serve_now(batch);

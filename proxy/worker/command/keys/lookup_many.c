@@ -6,7 +6,6 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/guard.h"
-#include "resp/resp_number.h"
 #include "worker/client/reads.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/answer.h"
@@ -355,18 +354,14 @@ struct pieces {
     const char *at;
 };
 
-/* The command was read before, and is well-formed. */
 static void add_lookups(struct pieces *pieces)
 {
-    struct reply_slot *slot = pieces->piecemeal.slot;
-    struct span input = buffer_span(&slot->keys);
-    for (size_t i = 0; i < LOOKUPS_AT_ONCE && pieces->left; i++, pieces->left--) {
-        const char *key = pieces->at + 1; /* behind the marker */
-        int64_t length = 0;
-        resp_read_number(&key, input.at + input.length, &length);
-        reply_slot_add_lookup(slot, (struct span){key, (size_t)length});
-        pieces->at = key + length + 2;
-    }
+    struct span keys[LOOKUPS_AT_ONCE];
+    size_t count = pieces->left < LOOKUPS_AT_ONCE ? pieces->left : LOOKUPS_AT_ONCE;
+    resp_measured_next(&pieces->at, keys, count);
+    for (size_t i = 0; i < count; i++)
+        reply_slot_add_lookup(pieces->piecemeal.slot, keys[i]);
+    pieces->left -= count;
 }
 
 /* As dispatch_many() does for all: what there was room for then may be sent by now. */

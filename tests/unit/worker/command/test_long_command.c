@@ -83,6 +83,15 @@ static void must_have_nothing_left(const struct bench *bench)
     assert_int_equal(buffer_length(&bench->client->in), 0);
 }
 
+/* It has gone to the cache as it came, and is answered. */
+static void must_be_done(struct bench *bench, const struct buffer *command)
+{
+    must_send_bytes(bench->shared, command);
+    cache_says(bench->shared, ":0\r\n");
+    must_reply(bench->client, ":0\r\n");
+    must_have_nothing_left(bench);
+}
+
 /* Wherever it goes from there. */
 static void it_is_measured_and_read_in_visits(void **state)
 {
@@ -144,9 +153,7 @@ static void others_are_served_meanwhile(void **state)
     assert_true(bench.client->input_task.queued);
     must_send(bench.shared, "");
     finish_line(&bench);
-    must_send_bytes(bench.shared, &command);
-    cache_says(bench.shared, ":0\r\n");
-    must_reply(bench.client, ":0\r\n");
+    must_be_done(&bench, &command);
     buffer_finish(&command);
     bench_finish(&bench);
 }
@@ -176,10 +183,7 @@ static void of_input_that_has_moved_all_is_read_anew(void **state)
     buffer_finish(&bench.client->in);
     bench.client->in = moved;
     finish_line(&bench);
-    must_send_bytes(bench.shared, &command);
-    cache_says(bench.shared, ":0\r\n");
-    must_reply(bench.client, ":0\r\n");
-    must_have_nothing_left(&bench);
+    must_be_done(&bench, &command);
     buffer_finish(&command);
     bench_finish(&bench);
 }
@@ -217,10 +221,7 @@ static void it_waits_for_what_is_under_way(void **state)
     assert_null(bench.client->incomplete);
     cache_says(bench.shared, "+PONG\r\n");
     must_reply(bench.client, "+PONG\r\n");
-    must_send_bytes(bench.shared, &command);
-    cache_says(bench.shared, ":0\r\n");
-    must_reply(bench.client, ":0\r\n");
-    must_have_nothing_left(&bench);
+    must_be_done(&bench, &command);
     buffer_finish(&both);
     buffer_finish(&command);
     bench_finish(&bench);
@@ -239,10 +240,7 @@ static void without_room_it_is_read_at_once(void **state)
     say_end(bench.client, &command);
     finish_line(&bench);
     bench.serving->piecemeal -= SIZE_MAX / 2;
-    must_send_bytes(bench.shared, &command);
-    cache_says(bench.shared, ":0\r\n");
-    must_reply(bench.client, ":0\r\n");
-    must_have_nothing_left(&bench);
+    must_be_done(&bench, &command);
     buffer_finish(&command);
     bench_finish(&bench);
 }
