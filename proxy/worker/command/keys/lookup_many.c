@@ -3,41 +3,18 @@
  */
 #include "worker/command/keys/lookup_many.h"
 
-#include "base/container_of.h"
-#include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/client/reads.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
-#include "worker/command/keys/lookup_join.h"
+#include "worker/command/keys/lookup_many_internal.h"
 #include "worker/reply/measuring.h"
-#include "worker/reply/piecemeal.h"
 #include "worker/upstream/pool.h"
 
 #include <stdlib.h>
 
 static const char no_memory[] = "NESTGUARD out of memory";
-
-/* Lookups of a slot, from `first` up to `end`. */
-struct range {
-    size_t first, end;
-};
-
-static struct range range_of(const struct reply_slot *slot, size_t first)
-{
-    size_t left = slot->lookup_count - first;
-    return (struct range){first, first + (left < LOOKUPS_AT_ONCE ? left : LOOKUPS_AT_ONCE)};
-}
-
-/* Most bytes of a command that asks for these. */
-static size_t bytes_of(const struct reply_slot *slot, struct range range)
-{
-    size_t most = 0;
-    for (size_t i = range.first; i < range.end; i++)
-        most += slot->lookups[i].key.length + 3 * RESP_HEADER_ROOM;
-    return most;
-}
 
 /* ---- MGET ---- */
 
@@ -55,7 +32,7 @@ static void fail_lookup(struct lookup *lookup, const char *why)
 /* A request is for the keys of one piece, and has its number. */
 static struct range range_asked(const struct reply_slot *slot, unsigned index)
 {
-    return range_of(slot, (size_t)index * LOOKUPS_AT_ONCE);
+    return lookup_many_range(slot, (size_t)index * LOOKUPS_AT_ONCE);
 }
 
 static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -144,7 +121,7 @@ static void mget_again(struct reply_slot *slot, unsigned index)
 {
     struct range range = range_asked(slot, index);
     struct upstream *primary = reads_primary(slot, slot->lookups[range.first].key);
-    if (upstream_has_room(primary, bytes_of(slot, range)))
+    if (upstream_has_room(primary, lookup_many_bytes(slot, range)))
         write_mget(slot, range, upstream_command(primary, slot, index));
     else
         mget_failure(slot, index, no_memory);
@@ -198,7 +175,7 @@ static struct buffer *request_for(struct client *client, struct reply_slot *slot
         may_be_at_replica = slot->lookups[i].keyspace != NOT_GUARDED;
     int node = may_be_at_replica ? pool_node_of(pool, slot->lookups[range.first].key) : NO_NODE;
     struct upstream *replica =
-        may_be_at_replica ? reads_replica(client, node, bytes_of(slot, range)) : NULL;
+        may_be_at_replica ? reads_replica(client, node, lookup_many_bytes(slot, range)) : NULL;
     return replica ? reads_ask_replica(replica, slot, index)
                    : upstream_command(client->upstream, slot, index);
 }
@@ -329,9 +306,8 @@ static const struct reply_slot_kind *kind_of(const struct request *request, bool
     return each ? &mget_each_kind : &mget_kind;
 }
 
-/* Nothing is asked when all keys are rejected. */
-static void ask(struct client *client, struct reply_slot *slot, struct range range,
-                bool may_be_at_replica)
+void lookup_many_ask(struct client *client, struct reply_slot *slot, struct range range,
+                     bool may_be_at_replica)
 {
     size_t passing = decide_all(slot, range);
     client->account.rejected_keys += range.end - range.first - passing;
@@ -342,86 +318,6 @@ static void ask(struct client *client, struct reply_slot *slot, struct range ran
                  may_be_at_replica);
     else if (passing)
         mget_ask(client, slot, range, may_be_at_replica);
-}
-
-/* ---- in pieces ---- */
-
-struct pieces {
-    struct piecemeal piecemeal;
-    size_t first; /* of the next piece */
-    /* Keys of which there is no lookup yet, in the input that the slot has got. */
-    size_t left;
-    const char *at;
-};
-
-static void add_lookups(struct pieces *pieces)
-{
-    struct span keys[LOOKUPS_AT_ONCE];
-    size_t count = pieces->left < LOOKUPS_AT_ONCE ? pieces->left : LOOKUPS_AT_ONCE;
-    resp_measured_next(&pieces->at, keys, count);
-    for (size_t i = 0; i < count; i++)
-        reply_slot_add_lookup(pieces->piecemeal.slot, keys[i]);
-    pieces->left -= count;
-}
-
-/* As dispatch_many() does for all: what there was room for then may be sent by now. */
-static bool has_room(const struct client *client, const struct reply_slot *slot, struct range range)
-{
-    return upstream_has_room(client->upstream, bytes_of(slot, range));
-}
-
-/* The view of now decides. */
-static bool go_on(struct piecemeal *piecemeal)
-{
-    struct pieces *pieces = container_of(piecemeal, struct pieces, piecemeal);
-    struct reply_slot *slot = piecemeal->slot;
-    if (!slot->replies)
-        return false;
-    struct serving *serving = slot->serving;
-    struct client *client = client_of(slot->replies);
-    add_lookups(pieces);
-    struct range range = range_of(slot, pieces->first);
-    if (!has_room(client, slot, range)) {
-        reply_slot_starve(slot);
-        return false;
-    }
-    serving->permission = permission_begin(serving->view);
-    ask(client, slot, range, false);
-    turn_worked(&serving->turn, range.end - range.first);
-    pieces->first = range.end;
-    return range.end < slot->lookup_count || pieces->left;
-}
-
-/* It may move on to another connection when this is answered, but not to another command. The keys
- * stay where they were read: that memory goes over to the slot. What CLIENT CACHING has asked for
- * is forgotten by then. */
-static void begin_pieces(struct client *client, const struct request *request,
-                         struct reply_slot *slot)
-{
-    struct pieces *pieces = xmalloc(sizeof *pieces);
-    struct span name = request->arguments[0];
-    *pieces = (struct pieces){.piecemeal = {.slot = slot, .go_on = go_on},
-                              .left = request->count - 1,
-                              .at = name.at + name.length + 2};
-    reply_slot_hold(slot, client->in.size);
-    client_give_input(client, &slot->keys);
-    client_settle(client);
-    if (client->pinned.tracking.caching == CACHING_YES)
-        tracking_invalidate(client);
-    piecemeal_begin(&pieces->piecemeal, slot->gathered);
-}
-
-/* An inline command is none that could wait: its bytes were written over when it was parsed. */
-static bool has_pieces(const struct request *request)
-{
-    return request->count - 1 > LOOKUPS_AT_ONCE && !request->is_inline;
-}
-
-static bool may_have_pieces(const struct client *client, const struct request *request)
-{
-    size_t bytes = client->in.size + request->count * sizeof(struct lookup);
-    return has_pieces(request) && buffer_span(&client->in).at == request->raw.at &&
-           piecemeal_has_room(client->serving, bytes);
 }
 
 static bool try_room(struct reply_slot *slot, const struct request *request, bool in_pieces)
@@ -438,17 +334,17 @@ static void dispatch_many(struct client *client, const struct request *request, 
     bool may_be_at_replica = client->serving->is_led && reads_may_go_to_replica(client);
     struct reply_slot *slot = reply_slot_open(&client->replies, kind_of(request, each));
     size_t most = request->raw.length + 3 * RESP_HEADER_ROOM * request->count; /* EXISTS' */
-    bool in_pieces = may_have_pieces(client, request);
+    bool in_pieces = lookup_many_may_have_pieces(client, request);
     if (!try_room(slot, request, in_pieces) || !upstream_has_room(client->upstream, most)) {
         request_refuse_memory(slot);
         return;
     }
     if (in_pieces) {
-        begin_pieces(client, request, slot);
+        lookup_many_begin_pieces(client, request, slot);
         return;
     }
     for (size_t first = 0; first < slot->lookup_count; first += LOOKUPS_AT_ONCE)
-        ask(client, slot, range_of(slot, first), may_be_at_replica);
+        lookup_many_ask(client, slot, lookup_many_range(slot, first), may_be_at_replica);
     reply_slot_answered(slot);
 }
 
@@ -462,7 +358,7 @@ static bool stands_behind(const struct client *client, const struct request *req
 bool lookup_many_must_wait(const struct client *client, const struct request *request)
 {
     enum command_kind kind = request->command->kind;
-    return has_pieces(request) && (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
+    return lookup_many_has_pieces(request) && (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
            (client->replies.first || stands_behind(client, request));
 }
 
