@@ -296,8 +296,10 @@ bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsig
 bool upstream_try_pour(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                        struct buffer *bytes)
 {
-    return upstream_has_room(upstream, buffer_length(bytes)) &&
-           buffer_try_pour_much(upstream_command(upstream, slot, index), bytes);
+    bool fits = upstream_has_room(upstream, buffer_length(bytes));
+    if (fits) /* or they go where nobody reads them */
+        buffer_try_pour_much(upstream_command(upstream, slot, index), bytes);
+    return fits;
 }
 
 bool upstream_has_room(struct upstream *upstream, size_t bytes)
@@ -471,8 +473,7 @@ struct upstream *upstream_create(struct serving *serving, const struct upstream_
     if (options->opening.length)
         buffer_append(&upstream->opening, options->opening.at, options->opening.length);
     upstream->options.opening = buffer_span(&upstream->opening);
-    upstream->task.run = flush;
-    upstream->task.phase = TURN_WRITE;
+    upstream->task = (struct turn_task){.run = flush, .phase = TURN_WRITE};
     uv_timer_init(&serving->loop, &upstream->timer);
     upstream->timer.data = upstream;
     upstream->write.data = upstream;

@@ -355,10 +355,14 @@ static bool stands_behind(const struct client *client, const struct request *req
     return request->raw.at > input.at && request->raw.at < input.at + input.length;
 }
 
+static bool is_such(const struct request *request)
+{
+    return request->command->kind == COMMAND_MGET || request->command->kind == COMMAND_EXISTS;
+}
+
 bool lookup_many_must_wait(const struct client *client, const struct request *request)
 {
-    enum command_kind kind = request->command->kind;
-    return lookup_many_has_pieces(request) && (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
+    return lookup_many_has_pieces(request) && is_such(request) &&
            (client->replies.first || stands_behind(client, request));
 }
 
@@ -372,16 +376,18 @@ static bool any_guarded(const struct serving *serving, const struct request *req
 
 bool lookup_many_is_guarded(const struct client *client, const struct request *request)
 {
-    enum command_kind kind = request->command->kind;
-    return (kind == COMMAND_MGET || kind == COMMAND_EXISTS) &&
-           any_guarded(client->serving, request);
+    return is_such(request) && any_guarded(client->serving, request);
 }
 
+/* What a client has pinned may hold for this command alone, and not for one that is sent later. */
 bool lookup_many_dispatch(struct client *client, const struct request *request)
 {
-    if (!lookup_many_is_guarded(client, request))
+    if (is_such(request) && !client->pinned.states && lookup_many_may_have_pieces(client, request))
+        lookup_many_begin_search(client, request, kind_of(request, false));
+    else if (lookup_many_is_guarded(client, request))
+        dispatch_many(client, request, false);
+    else
         return false;
-    dispatch_many(client, request, false);
     return true;
 }
 

@@ -32,8 +32,8 @@ bool lookup_many_is_guarded(const struct client *client, const struct request *r
  * before. */
 bool lookup_many_must_wait(const struct client *client, const struct request *request);
 
-/* Dispatches such a command; false: it is none, and nothing has been done. Keys without memory for
- * them are an error to the client. */
+/* Dispatches such a command, or looks for a guarded key first, in pieces; false: it is none, and
+ * nothing has been done. Keys without memory for them are an error to the client. */
 bool lookup_many_dispatch(struct client *client, const struct request *request);
 
 /* In a cluster: an MGET or EXISTS whose keys are on several nodes, guarded or not. */

@@ -36,8 +36,13 @@ bool lookup_many_has_pieces(const struct request *request);
 /* Whether there is room for it as well, and nothing but the command in the client's input. */
 bool lookup_many_may_have_pieces(const struct client *client, const struct request *request);
 
-/* Of such a command, whose slot has places for its lookups. */
+/* Of such a command, whose slot has places for its lookups of that kind. */
 void lookup_many_begin_pieces(struct client *client, const struct request *request,
                               struct reply_slot *slot);
+
+/* Of one whose keys are looked through first: if none is guarded it is forwarded, else it gets a
+ * slot of this kind. */
+void lookup_many_begin_search(struct client *client, const struct request *request,
+                              const struct reply_slot_kind *kind);
 
 #endif

@@ -341,18 +341,33 @@ static void a_keyspace_that_stops_guarding_between_pieces_rejects_no_more(void *
     bench_finish(&bench);
 }
 
+/* Of so many keys none is guarded, but perhaps the one at `guarded`. */
+static void say_unguarded(struct client *client, struct buffer *command, size_t guarded)
+{
+    key_count = 3 * MOST_KEYS;
+    resp_write_array(command, key_count + 1);
+    resp_write_bulk(command, is_mget ? "MGET" : "EXISTS", is_mget ? 4 : 6);
+    for (size_t i = 0; i < key_count; i++)
+        resp_write_bulk(command, i == guarded ? "passed:1000" : "other:10000", 11);
+    say(client, buffer_span(command).at, buffer_length(command));
+}
+
 /* Its memory is given back, and nobody is asked for what is left. */
 static void a_client_that_goes_between_pieces_asks_for_no_more(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
-    for (int round = 0; round < 2; round++) {
+    for (int round = 0; round < 3; round++) {
+        struct buffer command = {0};
         is_mget = round;
         struct client *client = client_add(&bench.clients);
         draw_keys(MOST_KEYS);
-        say_lookup(client);
-        for (int turn = 0; turn < round; turn++)
+        if (round == 2)
+            say_unguarded(client, &command, SIZE_MAX);
+        else
+            say_lookup(client);
+        for (int turn = 0; turn < round % 2; turn++)
             turn_loop(&bench.clients.serving);
         client_close(client);
         size_t asked = bench.shared->count;
@@ -360,6 +375,57 @@ static void a_client_that_goes_between_pieces_asks_for_no_more(void **state)
         turn_run(&bench.serving->turn, TURN_WRITE);
         assert_int_equal(bench.shared->count, asked);
         cache_answers(bench.shared, SIZE_MAX);
+        assert_int_equal(bench.serving->piecemeal, 0);
+        buffer_finish(&command);
+    }
+    bench_finish(&bench);
+}
+
+/* It is looked through in turn with others, and is one command for the cache: of one moment. */
+static void a_command_without_a_guarded_key_goes_to_the_cache_as_it_came(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    struct client *other = client_add(&bench.clients);
+    for (int round = 0; round < 2; round++) {
+        struct buffer command = {0};
+        is_mget = round;
+        bench.serving->turn.work = 1;
+        say_unguarded(bench.client, &command, SIZE_MAX);
+        turn_loop(&bench.clients.serving);
+        assert_int_equal(bench.shared->count, 0);
+        say(other, GET_ABSENT, strlen(GET_ABSENT));
+        buffer_clear(&other->replies.out);
+        turn_loop(&bench.clients.serving);
+        assert_int_equal(bench.serving->piecemeal, 0);
+        buffer_append(&command, "", 1);
+        must_send(bench.shared, buffer_span(&command).at);
+        cache_says(bench.shared, ":7\r\n");
+        must_reply(bench.client, ":7\r\n");
+        assert_int_equal(bench.client->replies.gathered, 0);
+        buffer_finish(&command);
+    }
+    bench_finish(&bench);
+}
+
+static void a_command_whose_last_key_is_guarded_is_lookups(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    for (int round = 0; round < 2; round++) {
+        struct buffer command = {0};
+        is_mget = round;
+        say_unguarded(bench.client, &command, 3 * MOST_KEYS - 1);
+        int before = COUNTED(&bench, PASSED, rejected);
+        while (!is_done(bench.client)) {
+            cache_answers(bench.shared, SIZE_MAX);
+            turn_loop(&bench.clients.serving);
+        }
+        assert_int_equal(COUNTED(&bench, PASSED, rejected), before + 1);
+        buffer_clear(&bench.client->replies.out);
+        buffer_finish(&command);
     }
     bench_finish(&bench);
 }
@@ -375,6 +441,8 @@ int main(void)
         cmocka_unit_test(an_inline_command_waits_for_nothing),
         cmocka_unit_test(a_keyspace_that_stops_guarding_between_pieces_rejects_no_more),
         cmocka_unit_test(a_client_that_goes_between_pieces_asks_for_no_more),
+        cmocka_unit_test(a_command_without_a_guarded_key_goes_to_the_cache_as_it_came),
+        cmocka_unit_test(a_command_whose_last_key_is_guarded_is_lookups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
