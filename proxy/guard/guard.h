@@ -31,8 +31,10 @@ struct ruling {
 };
 
 /* Index of the keyspace whose template the key matches, or NOT_GUARDED. The first that matches is
- * the only one: config_check.c refuses templates that overlap. */
-static inline int guard_match(const struct config *config, struct span key)
+ * the only one: config_check.c refuses templates that overlap. Each lookup asks, whoever else does.
+ */
+__attribute__((always_inline)) static inline int guard_match(const struct config *config,
+                                                             struct span key)
 {
     for (size_t i = 0; i < config->keyspace_count; i++)
         if (key_template_matches(&config->keyspaces[i].key, key))
