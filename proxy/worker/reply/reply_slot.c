@@ -161,10 +161,12 @@ void replies_abandon(struct replies *replies)
         slot->replies = NULL;
         slot->arrived = 0;
         slot->origin = replies->origin;
-        if (slot->waiting)
+        if (slot->waiting) {
             atomic_store_explicit(&slot->gone, true, memory_order_relaxed);
-        else
+            reply_slot_has_gone(slot);
+        } else {
             recycle(slot);
+        }
         slot = next;
     }
     drop_loads(replies);

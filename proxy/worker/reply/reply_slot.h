@@ -95,6 +95,7 @@ struct reply_slot {
         size_t joined; /* what its kind counts, also of others */
         struct piecemeal *pieces; /* what is left to be asked; NULL */
     };
+    unsigned loading;  /* of its lookups, those that are with the keeper */
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */
     uint64_t origin;   /* with `replies` NULL: of them */
 };
@@ -254,6 +255,9 @@ static inline void reply_slot_answered(struct reply_slot *slot)
     else
         reply_slot_finished(slot);
 }
+
+/* Its client has gone, and the keeper loads nothing for it: what it has gathered goes back. */
+void reply_slot_has_gone(struct reply_slot *slot);
 
 /* What a part of the slot's command came to, which had no slot. */
 void reply_slot_part(struct reply_slot *whole, struct span reply);

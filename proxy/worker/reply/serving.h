@@ -41,6 +41,12 @@ struct sampling {
     uint64_t random;     /* xorshift64's state (Marsaglia 2003) */
 };
 
+/* Those whose memory is being freed (reply_slot_gone.c). */
+struct gone_slots {
+    struct turn_task task;
+    struct reply_slot *first;
+};
+
 /* Lives in its worker; belongs to the worker's thread, but for the mailbox, to which any thread may
  * post, and the counters, which any thread may read. */
 struct serving {
@@ -64,6 +70,7 @@ struct serving {
     struct turn_task relief;            /* the worker's: clients may send to the cache again */
     struct reply_slot *free_slots;      /* reply_slot.c's store */
     size_t free_slot_count;
+    struct gone_slots gone;
     size_t piecemeal; /* bytes of commands that are served in pieces, see piecemeal.h */
     size_t
         hints_meant; /* places of the overrides that such writes have taken, and not filled yet */

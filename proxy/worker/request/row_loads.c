@@ -23,6 +23,7 @@ static void ask_keeper(struct replies *replies, struct lookup *lookup)
                                      .gone = &lookup->slot->gone,
                                      .key = key_copy(key, request->text)};
     replies->loading++;
+    lookup->slot->loading++;
     serving_ask_keeper(lookup->slot->serving, &request->message);
 }
 
@@ -108,8 +109,11 @@ static void go_on_loading(struct replies *replies, enum load_outcome outcome, in
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct reply_slot *slot = lookup->slot;
+    slot->loading--;
     tell(lookup, outcome, value);
     if (slot->replies)
         go_on_loading(slot->replies, outcome, lookup->keyspace);
+    else
+        reply_slot_has_gone(slot);
     reply_slot_answered(slot);
 }

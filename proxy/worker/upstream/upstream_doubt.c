@@ -29,8 +29,8 @@ bool upstream_looks_up_rows(const struct reply_slot *slot, unsigned index)
 {
     if (slot->kind->reads_row)
         return true;
-    if (!slot->kind->on_loaded || !slot->lookup_count)
-        return false;
+    if (!slot->kind->on_loaded || !slot->lookup_count || !slot->replies)
+        return false; /* or nobody hears of it */
     if (slot->lookup_count > 1 && !slot->kind->asks_each)
         return slot->asks_for_rows;
     int keyspace = slot->lookups[slot->kind->asks_each ? index : 0].keyspace;

@@ -107,10 +107,10 @@ static bool go_on(struct piecemeal *piecemeal)
 {
     struct joining *joining = container_of(piecemeal, struct joining, piecemeal);
     turn_worked(&piecemeal->slot->serving->turn, LOOKUPS_AT_ONCE);
-    bool more = join_some(joining, LOOKUPS_AT_ONCE);
-    forget_lookups(joining);
-    if (more)
+    if (join_some(joining, LOOKUPS_AT_ONCE)) {
+        forget_lookups(joining);
         return true;
+    }
     end(joining);
     return false;
 }

@@ -381,6 +381,33 @@ static void a_client_that_goes_between_pieces_asks_for_no_more(void **state)
     bench_finish(&bench);
 }
 
+/* However long the cache takes to answer. */
+static void what_a_client_gathered_goes_back_when_it_goes(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    for (int round = 0; round < 2; round++) {
+        is_mget = round;
+        struct client *client = client_add(&bench.clients);
+        draw_keys(MOST_KEYS);
+        say_lookup(client);
+        turn_empty_line(&bench.serving->turn);
+        const struct reply_slot *slot = client->replies.first;
+        assert_true(slot->gathered > MOST_KEYS * sizeof(struct lookup));
+        client_close(client);
+        turn_empty_line(&bench.serving->turn);
+        assert_null(slot->lookups);
+        assert_int_equal(slot->keys.size + slot->reply.size, 0);
+        assert_true(slot->waiting > 0);
+        cache_answers(bench.shared, SIZE_MAX);
+        assert_ptr_equal(bench.serving->free_slots, slot);
+        assert_int_equal(slot->gathered, 0);
+        turn_run(&bench.serving->turn, TURN_WRITE);
+    }
+    bench_finish(&bench);
+}
+
 /* It is looked through in turn with others, and is one command for the cache: of one moment. */
 static void a_command_without_a_guarded_key_goes_to_the_cache_as_it_came(void **state)
 {
@@ -441,6 +468,7 @@ int main(void)
         cmocka_unit_test(an_inline_command_waits_for_nothing),
         cmocka_unit_test(a_keyspace_that_stops_guarding_between_pieces_rejects_no_more),
         cmocka_unit_test(a_client_that_goes_between_pieces_asks_for_no_more),
+        cmocka_unit_test(what_a_client_gathered_goes_back_when_it_goes),
         cmocka_unit_test(a_command_without_a_guarded_key_goes_to_the_cache_as_it_came),
         cmocka_unit_test(a_command_whose_last_key_is_guarded_is_lookups),
     };

@@ -1,0 +1,69 @@
+/* Nothing but the number of answers to come is looked at in a slot whose client has gone. So what
+ * it has gathered goes back before they are there: while the cache is slow clients could come, ask
+ * for a million keys, and go, again and again. To free as much at once takes milliseconds: it is
+ * done some at a time, in turn with what clients have in line.
+ */
+#include "worker/reply/reply_slot.h"
+
+#include "base/container_of.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+enum {
+    MUCH_BYTES = 64 * 1024,
+    LOOKUPS_AT_ONCE = 16 * 1024 /* more than a megabyte */
+};
+
+static void free_rest(struct reply_slot *slot)
+{
+    if (slot->lookups != &slot->one)
+        free(slot->lookups);
+    slot->lookups = NULL;
+    slot->lookup_count = 0;
+    buffer_finish(&slot->keys);
+    buffer_finish(&slot->reply);
+}
+
+/* From the end of its lookups, so that their number says how far that has come. */
+static bool free_some(struct reply_slot *slot)
+{
+    bool more = slot->lookup_count > LOOKUPS_AT_ONCE;
+    if (!more) {
+        free_rest(slot);
+        return false;
+    }
+    slot->lookup_count -= LOOKUPS_AT_ONCE;
+    const char *last = (const char *)&slot->lookups[slot->lookup_count];
+    memory_forget((struct span){last, LOOKUPS_AT_ONCE * sizeof *slot->lookups});
+    return true;
+}
+
+static void run(struct turn_task *task)
+{
+    struct gone_slots *gone = container_of(task, struct gone_slots, task);
+    struct reply_slot *slot = gone->first;
+    turn_worked(&slot->serving->turn, LOOKUPS_AT_ONCE);
+    if (!free_some(slot)) {
+        gone->first = slot->next;
+        reply_slot_answered(slot);
+    }
+    if (gone->first)
+        turn_line_up(&gone->first->serving->turn, task);
+}
+
+/* What a kind does unheard it does with its lookups; so does the keeper, with those that it loads.
+ */
+void reply_slot_has_gone(struct reply_slot *slot)
+{
+    struct gone_slots *gone = &slot->serving->gone;
+    bool is_needed = slot->kind->on_unheard || slot->loading || slot->whole;
+    if (is_needed || slot->serving->ending || slot->gathered + slot->reply.size < MUCH_BYTES)
+        return;
+    slot->waiting++;
+    slot->next = gone->first;
+    if (!gone->first)
+        gone->task = (struct turn_task){.run = run, .phase = TURN_READ};
+    gone->first = slot;
+    turn_line_up(&slot->serving->turn, &gone->task);
+}
