@@ -85,6 +85,26 @@ def test_a_million_keys_take_little_and_give_it_back(start_guard, items, name):
 
 
 @pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
+def test_clients_that_come_and_go_take_no_more_than_those_that_stay(start_guard, items, cache):
+    """While the cache does not answer, which each waits for."""
+    guard = start_guard(items(), max_client_memory="64mb", workers=1)
+    before = guard.resident_bytes()
+    lookup = command("MGET", "item:100", *[f"item:{n}" for n in range(10 ** 8, 10 ** 8 + 10 ** 5)])
+    cache.pause()
+    try:
+        for n in range(1, 25):
+            with guard.wire() as wire:
+                wire.send(lookup)
+                wait_until(lambda n=n: guard.total("nestguard_rejected_total") >= n * 10 ** 5,
+                           PATIENCE, guard.log)
+        assert guard.peak_bytes() - before < 100 * MEGABYTE
+    finally:
+        cache.resume()
+    wait_until(lambda: guard.total("nestguard_client_memory_bytes") < MEGABYTE, PATIENCE,
+               "memory to be free")
+
+
+@pytest.mark.skipif(SANITIZED, reason="its memory is the sanitizer's")
 def test_who_takes_much_leaves_before_those_who_take_little(start_guard, items, cache):
     """What a client takes does not count any more when it goes, so it must not stay while thousands do
     that at once."""
