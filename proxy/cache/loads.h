@@ -102,6 +102,12 @@ void loads_give_up(struct loads *loads);
 bool loads_in_flight(const struct loads *loads, struct key key);
 bool loads_knows_absent(const struct loads *loads, struct key key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
+
+/* For rows.h's lane of large rows: whether somebody still waits for the load that it gave to
+ * rows_load(); and, of the loads, that one had to wait there, whose place others may have. */
+bool loads_wants(const void *load);
+void loads_have_place(void *loads);
+
 struct loads_waits loads_waits(const struct loads *loads);
 /* How long the database took, from the sending of a query to its answer. */
 void loads_durations(const struct loads *loads, struct durations to[LOADS_ANSWERS]);

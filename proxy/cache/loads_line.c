@@ -12,6 +12,8 @@
  * every line, which is not to be taken for each request that comes. */
 enum { CUT_TO = LOADS_QUEUE_BYTES / 8 * 7 };
 
+enum { WAITING_LARGE = 4096 }; /* for whose memory there is room beside the places' */
+
 void loads_join(struct load *load, struct load_request *request)
 {
     request->load = load;
@@ -84,10 +86,28 @@ static bool is_gone(const struct load_request *request)
     return request->gone && atomic_load_explicit(request->gone, memory_order_relaxed);
 }
 
+bool loads_wants(const void *arg)
+{
+    const struct load *load = arg;
+    const struct load_request *request = load->waiting;
+    while (request && is_gone(request))
+        request = request->next;
+    return request != NULL;
+}
+
+/* Whoever waits for the way of large rows holds no place that another could have: with some rows
+ * of max_value anybody could else have all the others wait. */
+static size_t at_database(const struct loads *loads)
+{
+    const struct row_lane *lane = loads->options.rows->lane;
+    size_t waiting = lane ? lane->waiting : 0;
+    return loads->querying - (waiting < WAITING_LARGE ? waiting : WAITING_LARGE);
+}
+
 void loads_go_on(struct loads *loads)
 {
     struct load_request *request;
-    while (load_window_has_room(&loads->window, loads->querying) &&
+    while (load_window_has_room(&loads->window, at_database(loads)) &&
            (request = load_queue_next(&loads->queue))) {
         if (is_gone(request)) {
             dismiss(request, LOAD_BUSY);
@@ -96,6 +116,11 @@ void loads_go_on(struct loads *loads)
         count_turn(loads, request, clock_ms());
         begin(request->load);
     }
+}
+
+void loads_have_place(void *loads)
+{
+    loads_go_on(loads);
 }
 
 static void refuse_waiting(struct loads *loads, struct load_request *request,

@@ -260,9 +260,16 @@ static size_t excess_of(const struct query *query, const PGresult *result, int r
                                             : strtoull(PQgetvalue(result, row, column), NULL, 10);
 }
 
-static void enter_lane(struct row_lane_place *place)
+static bool enter_lane(struct row_lane_place *place)
 {
-    ask(container_of(place, struct query, place), STATEMENT_LOAD_LARGE);
+    struct query *query = container_of(place, struct query, place);
+    const struct row_lane *lane = query->rows->lane;
+    bool is_wanted = !lane->is_wanted || lane->is_wanted(query->arg);
+    if (is_wanted)
+        ask(query, STATEMENT_LOAD_LARGE);
+    else
+        finish(query, &(struct row_result){.outcome = LOAD_TIMEOUT, .error = ""});
+    return is_wanted;
 }
 
 /* A row without its value. */

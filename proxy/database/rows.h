@@ -9,8 +9,8 @@
  * answer, for those who tell people.
  *
  * A value is asked for as far as it is small (ROW_SMALL); of a larger one comes how large it is. If
- * that is no more than max_value it is asked for again, when there is room in the lane; else it is
- * LOAD_TOO_LARGE, and nobody has seen it.
+ * that is no more than max_value it is asked for again, when there is room in the lane, or is
+ * LOAD_TIMEOUT if nobody wants it by then; else it is LOAD_TOO_LARGE, and nobody has seen it.
  *
  * LOAD_ABSENT is the database's word: either it has no such row, or the texts of the key are none
  * that its columns can hold. An error in reading a row that may be there is LOAD_REFUSED. So is,

@@ -107,7 +107,9 @@ int loading_open(struct loading *loading, const struct loading_options *options,
 {
     *loading = (struct loading){.rows.config = view->config,
                                 .rows.lane = &loading->lane,
-                                .lane.most = options->config->max_value};
+                                .lane = {.most = options->config->max_value,
+                                         .is_wanted = loads_wants,
+                                         .on_wait = loads_have_place}};
     int status = open_pool(loading, options->loop, options->config);
     if (status)
         return status;
@@ -125,6 +127,7 @@ int loading_open(struct loading *loading, const struct loading_options *options,
                                                           .arg = options->arg,
                                                           .spellings = loading->spellings},
                                   view);
+    loading->lane.arg = loading->loads;
     return 0;
 }
 

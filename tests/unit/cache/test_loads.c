@@ -447,6 +447,37 @@ static void a_cut_makes_room_for_many(void **state)
     bench_finish(&bench);
 }
 
+/* Nor is it asked for when nobody wants it any more. */
+static void a_large_row_that_waits_for_another_holds_no_place(void **state)
+{
+    struct bench bench;
+    struct asked large[2], others[2];
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = {
+        .most = 3000000, .is_wanted = loads_wants, .on_wait = loads_have_place, .arg = bench.loads};
+    bench.rows.lane = &lane;
+    ask(&bench, &large[0], "item:1");
+    ask(&bench, &large[1], "item:2");
+    ask(&bench, &others[0], "item:3");
+    ask(&bench, &others[1], "item:4");
+    fake_large_row("1", "2000000");
+    assert_int_equal(loads_waits(bench.loads).now, 1);
+    fake_large_row("2", "2000000");
+    assert_int_equal(loads_waits(bench.loads).now, 0);
+    assert_int_equal(fake_pool.count, 3); /* the others', and the first of the large ones */
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &others[0], LOAD_DOWN);
+    loads_check_time(bench.loads, clock_ms() + 2300);
+    must_get(&bench, &large[1], LOAD_TIMEOUT);
+    fake_outcome(PG_DOWN);
+    assert_int_equal(fake_pool.count, 1);
+    end_queries(1);
+    assert_int_equal(lane.taken + lane.waiting, 0);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 3);
+    bench_finish(&bench);
+}
+
 static void a_fill_takes_no_part_of_the_budget(void **state)
 {
     struct bench bench;
@@ -718,6 +749,7 @@ int main(void)
         cmocka_unit_test(who_has_gone_takes_his_loads_along),
         cmocka_unit_test(when_too_much_waits_the_longest_line_is_cut),
         cmocka_unit_test(a_cut_makes_room_for_many),
+        cmocka_unit_test(a_large_row_that_waits_for_another_holds_no_place),
         cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
         cmocka_unit_test(who_waits_for_too_long_is_told),
         cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),

@@ -8,11 +8,12 @@
 #include <cmocka.h>
 
 static int entered;
+static const struct row_lane_place *unwanted;
 
-static void enter(struct row_lane_place *place)
+static bool enter(struct row_lane_place *place)
 {
-    (void)place;
     entered++;
+    return place != unwanted;
 }
 
 static void wait(struct row_lane *lane, struct row_lane_place *place, size_t bytes)
@@ -70,12 +71,39 @@ static void one_that_is_too_large_goes_alone(void **state)
     assert_int_equal(entered, 2);
 }
 
+static void note_wait(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
+{
+    int waits = 0;
+    struct row_lane lane = {.most = 10, .on_wait = note_wait, .arg = &waits};
+    struct row_lane_place places[4];
+    (void)state;
+    entered = 0;
+    wait(&lane, &places[0], 10);
+    assert_int_equal(waits, 0);
+    for (int i = 1; i < 4; i++)
+        wait(&lane, &places[i], 5);
+    assert_int_equal(waits, 3);
+    assert_int_equal(lane.waiting, 3);
+    unwanted = &places[1];
+    row_lane_leave(&lane, &places[0]);
+    unwanted = NULL;
+    assert_int_equal(entered, 4);
+    assert_int_equal(lane.taken, 10); /* of the other two */
+    assert_int_equal(lane.waiting, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_many_go_as_there_is_room_for),
         cmocka_unit_test(nobody_overtakes),
         cmocka_unit_test(one_that_is_too_large_goes_alone),
+        cmocka_unit_test(who_has_to_wait_is_told_of_and_may_be_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
