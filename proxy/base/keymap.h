@@ -10,10 +10,9 @@
 #include "filters/filter.h"
 #include <stddef.h>
 
-/* Chains and buckets: at least as many buckets as keys, and at most eight times as many; when that
- * no longer holds they are made anew in one go. The order of insertion is kept beside them,
- * so that the oldest can go first and all can be gone through; who removes a node while going
- * through takes its `newer` before. */
+/* Chains and buckets: about as many buckets as keys, and at most eight times as many; their number
+ * changes bit by bit. The order of insertion is kept beside them, so that the oldest can go first
+ * and all can be gone through; who removes a node while going through takes its `newer` before. */
 struct keymap_node {
     struct keymap_node *chain;         /* in its bucket */
     struct keymap_node *older, *newer; /* in order of insertion */
@@ -21,9 +20,17 @@ struct keymap_node {
     uint64_t hash;   /* keymap_hash() of it */
 };
 
+/* The buckets that there were until their number changed: those from `moved` on hold their nodes
+ * still. NULL: all have moved. */
+struct keymap_before {
+    struct keymap_node **buckets;
+    size_t size, moved;
+};
+
 struct keymap {
     struct keymap_node **buckets;
     size_t size; /* of buckets; a power of two, or 0 */
+    struct keymap_before before;
     size_t count;
     struct keymap_node *oldest, *newest;
 };

@@ -135,10 +135,37 @@ static void a_burst_grows_the_table_and_gives_the_memory_back(void **state)
     free(e);
 }
 
-/* Against a plain array that says which entries are in. */
+/* With the insertion that makes it necessary, and with each one after that. */
+static void nodes_move_to_more_buckets_some_at_a_time(void **state)
+{
+    enum { FULL = 16384 };
+    struct entry *e = entries_create(2 * FULL);
+    struct keymap map;
+    size_t moved = 0;
+    int i = 0;
+    (void)state;
+    keymap_init(&map);
+    while (map.size <= FULL)
+        keymap_insert(&map, &e[i++].node);
+    assert_int_equal(map.before.size, FULL);
+    for (; map.before.buckets; i++) {
+        assert_in_range(map.before.moved, moved, moved + FULL / 100);
+        moved = map.before.moved;
+        assert_ptr_equal(find(&map, span_of(e[i - 1].key)), &e[i - 1].node);
+        assert_ptr_equal(find(&map, span_of(e[i % 100].key)), &e[i % 100].node);
+        keymap_insert(&map, &e[i].node);
+    }
+    assert_in_range(i, FULL + 100, FULL + FULL / 2);
+    while (i--)
+        assert_ptr_equal(find(&map, span_of(e[i].key)), &e[i].node);
+    keymap_finish(&map);
+    free(e);
+}
+
+/* Against a plain array that says which entries are in; there come to be many of them, and few. */
 static void random_insertions_and_removals_agree_with_a_model(void **state)
 {
-    enum { KEYS = 300, STEPS = 60000 };
+    enum { KEYS = 3000, STEPS = 200000, TIDE = 20000 };
     struct entry *e = entries_create(KEYS);
     bool in[KEYS] = {false};
     size_t count = 0;
@@ -148,7 +175,10 @@ static void random_insertions_and_removals_agree_with_a_model(void **state)
     keymap_init(&map);
     for (int step = 0; step < STEPS; step++) {
         int i = rand() % KEYS;
+        bool ebbs = step / TIDE % 2;
         assert_ptr_equal(find(&map, span_of(e[i].key)), in[i] ? &e[i].node : NULL);
+        if (in[i] != ebbs && rand() % 8)
+            continue;
         (in[i] ? keymap_remove : keymap_insert)(&map, &e[i].node);
         in[i] = !in[i];
         count += in[i] ? 1 : (size_t)-1;
@@ -195,6 +225,7 @@ int main(void)
         cmocka_unit_test(keys_are_compared_by_all_their_bytes),
         cmocka_unit_test(the_order_of_insertion_survives_removals),
         cmocka_unit_test(a_burst_grows_the_table_and_gives_the_memory_back),
+        cmocka_unit_test(nodes_move_to_more_buckets_some_at_a_time),
         cmocka_unit_test(random_insertions_and_removals_agree_with_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
