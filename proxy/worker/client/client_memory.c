@@ -44,23 +44,40 @@ static size_t in_own(const struct client *client)
     return bytes;
 }
 
-size_t client_memory_of(const struct client *client)
+struct taken {
+    size_t bytes;
+    size_t heap; /* malloc()'s part of them */
+};
+
+static struct taken taken_by(const struct client *client)
 {
     const struct replies *replies = &client->replies;
-    return client->in.size + client->sending.size + replies->out.size + replies->unheard.size +
-           client->pinned.late.size + client->pinned.deleted.size + client->pinned.written.size +
-           listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
-           in_own(client) + incomplete_bytes(client);
+    const struct pinned *pinned = &client->pinned;
+    const struct buffer *const buffers[] = {
+        &client->in,
+        &client->sending,
+        &replies->out,
+        &replies->unheard,
+        &pinned->late,
+        &pinned->deleted,
+        &pinned->written,
+        &pinned->tracking.words.bytes,
+        &pinned->tracking.asked.bytes,
+        &pinned->asked.text,
+    };
+    size_t others = listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
+                    in_own(client) + incomplete_bytes(client);
+    struct taken taken = {others, others};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) {
+        taken.bytes += buffers[i]->size;
+        taken.heap += buffer_heap(buffers[i]);
+    }
+    return taken;
 }
 
-static size_t heap_of(const struct client *client)
+size_t client_memory_of(const struct client *client)
 {
-    const struct replies *replies = &client->replies;
-    return buffer_heap(&client->in) + buffer_heap(&client->sending) + buffer_heap(&replies->out) +
-           buffer_heap(&replies->unheard) + buffer_heap(&client->pinned.late) +
-           buffer_heap(&client->pinned.deleted) + buffer_heap(&client->pinned.written) +
-           listening_bytes(client) + stream_memory(&client->stream) + in_slots(replies) +
-           in_own(client) + incomplete_bytes(client);
+    return taken_by(client).bytes;
 }
 
 /* What all take. */
@@ -85,13 +102,13 @@ static struct weight weigh(struct clients *clients)
     struct weight weight = {0};
     clients->weighings++;
     for (struct client *client = clients->first; client; client = client->following) {
-        weight.heap += heap_of(client);
+        struct taken taken = taken_by(client);
+        weight.heap += taken.heap;
         if (client->state >= CLIENT_CLOSING)
             continue;
-        size_t bytes = client_memory_of(client);
-        weight.total += bytes;
-        add_to_host(clients, client->host, bytes);
-        if (bytes && (!weight.heaviest || client->host->bytes > weight.heaviest->bytes))
+        weight.total += taken.bytes;
+        add_to_host(clients, client->host, taken.bytes);
+        if (taken.bytes && (!weight.heaviest || client->host->bytes > weight.heaviest->bytes))
             weight.heaviest = client->host;
     }
     return weight;

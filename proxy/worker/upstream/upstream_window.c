@@ -29,8 +29,8 @@ void upstream_set_waiting(struct upstream *upstream, bool waiting)
 
 size_t upstream_memory(const struct upstream *upstream)
 {
-    return upstream->in.size + upstream->out.size + upstream->sending.size +
-           upstream->kept.bytes.size;
+    return upstream->opening.size + upstream->in.size + upstream->out.size +
+           upstream->sending.size + upstream->kept.bytes.size;
 }
 
 bool upstream_is_congested(const struct upstream *upstream)
