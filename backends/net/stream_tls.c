@@ -9,48 +9,18 @@
  * The owner's callbacks never run inside its own calls, as with libuv: what is due at once is done
  * by the idle handle.
  */
-#include "net/stream_tls.h"
 #include "net/allocate.h"
-#include "net/handshakes.h"
+#include "net/stream_tls_internal.h"
 #include "net/tls.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <openssl/buffer.h>
 #include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-/* Bytes that are encrypted at a time, and that an owner is asked to have room for; and what each
- * direction may keep for ciphertext while there is none. */
-enum { PIECE = 64 * 1024, READ_BYTES = 64 * 1024, KEPT = 16 * 1024 };
-
-struct tls_stream {
-    struct stream *stream;
-    SSL *ssl;
-    BIO *in, *out; /* ciphertext; the SSL owns them */
-    uv_idle_t idle;
-    /* the handshake; NULL when it is over */
-    stream_secured_cb secured;
-    void *secured_arg;
-    struct handshake handshake;
-    /* reading, as the owner wants it; NULL: it does not */
-    uv_alloc_cb room;
-    uv_read_cb read;
-    ssize_t end; /* what the socket said last: a negative error, told after all that came before */
-    /* ciphertext that the kernel has not taken */
-    uv_write_t sending;
-    char *piece;
-    int failed; /* a negative error of sending; nothing more can be written */
-    /* the owner's write */
-    uv_write_t *write;
-    uv_write_cb written;
-    const char *rest;
-    size_t rest_length;
-    bool waits; /* for the owner's next turn; no ciphertext is read meanwhile */
-    bool closing;
-    uv_close_cb closed;
-};
+/* Bytes that are encrypted at a time, and that are read; and what each direction may keep for
+ * ciphertext while there is none. */
+enum { PIECE = 64 * 1024, CIPHER_BYTES = 64 * 1024, KEPT = 16 * 1024 };
 
 /* ---- memory ---- */
 
@@ -75,6 +45,13 @@ size_t stream_tls_memory(const struct tls_stream *tls)
 }
 
 /* ---- sending ---- */
+
+static void on_idle(uv_idle_t *idle);
+
+void stream_tls_wake(struct tls_stream *tls)
+{
+    uv_idle_start(&tls->idle, on_idle);
+}
 
 static void go_on(struct tls_stream *tls);
 
@@ -104,8 +81,7 @@ static void send_later(struct tls_stream *tls, const char *bytes, size_t length)
     tls->failed = status;
 }
 
-/* What OpenSSL has to say: data, an answer of the handshake, an alert. */
-static void send_out(struct tls_stream *tls)
+void stream_tls_send_out(struct tls_stream *tls)
 {
     char *bytes;
     long length = BIO_get_mem_data(tls->out, &bytes);
@@ -128,7 +104,7 @@ static int encrypt(struct tls_stream *tls, const char *bytes, size_t length)
 {
     ERR_clear_error();
     int count = SSL_write(tls->ssl, bytes, length < PIECE ? (int)length : PIECE);
-    send_out(tls);
+    stream_tls_send_out(tls);
     if (count <= 0)
         return UV_EPROTO;
     return tls->failed ? tls->failed : count;
@@ -163,7 +139,7 @@ static void tell_written(struct tls_stream *tls, int status)
 
 static void go_on(struct tls_stream *tls)
 {
-    send_out(tls); /* what the other direction had to say meanwhile */
+    stream_tls_send_out(tls); /* what the other direction had to say meanwhile */
     pump(tls);
     if (is_written(tls))
         tell_written(tls, tls->failed);
@@ -178,8 +154,6 @@ int stream_tls_try_write(struct tls_stream *tls, const char *bytes, size_t lengt
     return length ? encrypt(tls, bytes, length) : 0;
 }
 
-static void on_idle(uv_idle_t *idle);
-
 int stream_tls_write(struct tls_stream *tls, uv_write_t *write, const char *bytes, size_t length,
                      uv_write_cb written)
 {
@@ -192,7 +166,7 @@ int stream_tls_write(struct tls_stream *tls, uv_write_t *write, const char *byte
     write->handle = &tls->stream->stream;
     pump(tls);
     if (is_written(tls))
-        uv_idle_start(&tls->idle, on_idle);
+        stream_tls_wake(tls);
     return 0;
 }
 
@@ -200,86 +174,6 @@ size_t stream_tls_queued(const struct tls_stream *tls)
 {
     return (tls->write ? tls->rest_length : 0) +
            uv_stream_get_write_queue_size(&tls->stream->stream);
-}
-
-/* ---- reading ---- */
-
-static void cipher_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room);
-static void on_cipher(uv_stream_t *handle, ssize_t count, const uv_buf_t *room);
-
-static void tell_end(struct tls_stream *tls, ssize_t end)
-{
-    uv_buf_t none = {0};
-    uv_read_cb read = tls->read;
-    stream_tls_read_stop(tls);
-    read(&tls->stream->stream, end, &none);
-}
-
-/* After SSL_read() gave nothing: the end that this is, or 0 when there may be more. A peer that
- * leaves without its farewell is taken like one that closed: replies and commands say themselves
- * where they end. */
-static ssize_t end_of_reading(struct tls_stream *tls, int count)
-{
-    switch (SSL_get_error(tls->ssl, count)) {
-    case SSL_ERROR_WANT_READ:
-        return tls->end;
-    case SSL_ERROR_ZERO_RETURN:
-        return UV_EOF;
-    default:
-        return UV_EPROTO;
-    }
-}
-
-/* The owner has a place for the bytes, but none of them now: it is asked again in the next turn.
- * Until then nothing is read, so that the peer feels it, too. */
-static void wait_for_room(struct tls_stream *tls)
-{
-    tls->waits = true;
-    uv_read_stop(&tls->stream->stream);
-    uv_idle_start(&tls->idle, on_idle);
-}
-
-static void read_on(struct tls_stream *tls)
-{
-    if (tls->waits && tls->read && !tls->closing && !tls->end)
-        uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
-    tls->waits = false;
-}
-
-/* The owner may stop reading, or close, whenever it is called. */
-static void deliver(struct tls_stream *tls)
-{
-    uv_buf_t room;
-    while (tls->read && !tls->closing) {
-        tls->room(&tls->stream->handle, READ_BYTES, &room);
-        if (room.base && !room.len) {
-            wait_for_room(tls);
-            return;
-        }
-        if (!room.base) { /* as libuv does it */
-            tell_end(tls, UV_ENOBUFS);
-            return;
-        }
-        ERR_clear_error();
-        int count = SSL_read(tls->ssl, room.base, room.len < INT_MAX ? (int)room.len : INT_MAX);
-        if (count > 0) {
-            tls->read(&tls->stream->stream, count, &room);
-            continue;
-        }
-        ssize_t end = end_of_reading(tls, count);
-        send_out(tls);
-        if (end)
-            tell_end(tls, end);
-        else
-            read_on(tls);
-        return;
-    }
-}
-
-/* Of what OpenSSL has already, and of an end that was seen, no event of the socket will tell. */
-static bool has_input(const struct tls_stream *tls)
-{
-    return tls->end || SSL_pending(tls->ssl) || BIO_pending(tls->in);
 }
 
 /* ---- the handshake ---- */
@@ -313,7 +207,7 @@ static void go_on_shaking(struct tls_stream *tls)
     if (count <= 0 && !more)
         describe(tls->ssl, error, sizeof error);
     handshake_took(uv_hrtime() - begun);
-    send_out(tls); /* after a failure the alert that tells the peer why */
+    stream_tls_send_out(tls); /* after a failure the alert that tells the peer why */
     if (tls->failed)
         end_handshake(tls, uv_strerror(tls->failed));
     else if (more && tls->end)
@@ -330,7 +224,7 @@ static void shake_hands(struct tls_stream *tls)
     }
     handshake_line_up(&tls->handshake);
     uv_read_stop(&tls->stream->stream);
-    uv_idle_start(&tls->idle, on_idle);
+    stream_tls_wake(tls);
 }
 
 /* ---- the socket ---- */
@@ -346,10 +240,10 @@ static void on_idle(uv_idle_t *idle)
         tell_written(tls, tls->failed);
     if (tls->secured) {
         if (!tls->end)
-            uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
+            stream_tls_listen(tls);
         go_on_shaking(tls);
     } else {
-        deliver(tls);
+        stream_tls_deliver(tls);
     }
     give_back(tls->in);
 }
@@ -357,7 +251,7 @@ static void on_idle(uv_idle_t *idle)
 /* Read by the callback that follows at once, so all streams of a thread share it. */
 static void cipher_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
 {
-    static _Thread_local char scratch[READ_BYTES];
+    static _Thread_local char scratch[CIPHER_BYTES];
     (void)handle;
     (void)wanted;
     *room = uv_buf_init(scratch, sizeof scratch);
@@ -375,26 +269,13 @@ static void on_cipher(uv_stream_t *handle, ssize_t count, const uv_buf_t *room)
     if (tls->secured)
         shake_hands(tls);
     else
-        deliver(tls);
+        stream_tls_deliver(tls);
     give_back(tls->in);
 }
 
-void stream_tls_read_start(struct tls_stream *tls, uv_alloc_cb room, uv_read_cb read)
+void stream_tls_listen(struct tls_stream *tls)
 {
-    tls->room = room;
-    tls->read = read;
-    if (has_input(tls))
-        uv_idle_start(&tls->idle, on_idle);
-    if (!tls->end)
-        uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
-}
-
-void stream_tls_read_stop(struct tls_stream *tls)
-{
-    tls->room = NULL;
-    tls->read = NULL;
-    tls->waits = false;
-    uv_read_stop(&tls->stream->stream);
+    uv_read_start(&tls->stream->stream, cipher_room, on_cipher);
 }
 
 /* ---- life ---- */
@@ -420,6 +301,7 @@ static struct tls_stream *create(struct stream *stream, SSL *ssl)
     tls->out = allocated(BIO_new(BIO_s_mem()));
     BIO_set_mem_eof_return(tls->in, -1); /* empty means: not yet */
     SSL_set_bio(ssl, tls->in, tls->out);
+    SSL_clear_mode(ssl, SSL_MODE_AUTO_RETRY);
     uv_idle_init(stream->handle.loop, &tls->idle);
     tls->idle.data = tls;
     return tls;
@@ -443,7 +325,7 @@ int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char 
     ERR_clear_error();
     if (host)
         SSL_do_handshake(ssl); /* the client speaks first; an error comes up in the next step */
-    send_out(stream->tls);
+    stream_tls_send_out(stream->tls);
     return uv_read_start(&stream->stream, cipher_room, on_cipher);
 }
 
@@ -478,7 +360,7 @@ void stream_tls_close(struct tls_stream *tls, uv_close_cb closed)
     if (!tls->secured && !tls->failed && SSL_is_init_finished(tls->ssl)) {
         ERR_clear_error();
         SSL_shutdown(tls->ssl);
-        send_out(tls);
+        stream_tls_send_out(tls);
     }
     uv_close((uv_handle_t *)&tls->idle, on_idle_closed);
 }

@@ -13,6 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
 #include "net/dial.h"
 #include "net/tls.h"
 
@@ -92,6 +97,8 @@ struct peer {
     struct bench *bench;
     uv_write_t write;
     char room[8192], *echo;
+    size_t got;        /* bytes */
+    uint64_t works_ns; /* for so long with each piece */
     bool closed;
 };
 
@@ -149,6 +156,9 @@ static void on_peer_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *roo
         stream_close(&peer->stream, on_peer_closed);
         return;
     }
+    peer->got += (size_t)count;
+    for (uint64_t end = uv_hrtime() + peer->works_ns; uv_hrtime() < end;)
+        ;
     int taken = stream_try_write(&peer->stream, room->base, (size_t)count);
     if (taken < 0 && taken != UV_EAGAIN) {
         stream_close(&peer->stream, on_peer_closed);
@@ -384,6 +394,117 @@ static void on_cancelled(uv_write_t *write, int status)
     bench->writing = false;
 }
 
+/* ---- a client that OpenSSL alone makes ---- */
+
+struct caller {
+    SSL_CTX *context;
+    SSL *ssl;
+    int socket;
+};
+
+/* Shakes hands while the loop serves the other side. */
+static void call(struct bench *bench, struct caller *caller)
+{
+    struct sockaddr_in at;
+    uv_ip4_addr("127.0.0.1", bench->port, &at);
+    caller->socket = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(caller->socket, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(fcntl(caller->socket, F_SETFL, O_NONBLOCK), 0);
+    caller->context = SSL_CTX_new(TLS_client_method());
+    caller->ssl = SSL_new(caller->context);
+    SSL_set_fd(caller->ssl, caller->socket);
+    while (SSL_connect(caller->ssl) != 1)
+        uv_run(&bench->loop, UV_RUN_NOWAIT);
+    RUN_UNTIL(bench, bench->peer_secured);
+}
+
+/* What it says from here on is kept, and sent by send_kept(), all at once. */
+static BIO *keep_what_is_said(struct caller *caller)
+{
+    BIO *kept = BIO_new(BIO_s_mem());
+    SSL_set0_wbio(caller->ssl, kept);
+    return kept;
+}
+
+static void send_kept(struct caller *caller, BIO *kept)
+{
+    char *bytes;
+    long length = BIO_get_mem_data(kept, &bytes);
+    assert_int_equal(send(caller->socket, bytes, (size_t)length, MSG_NOSIGNAL), length);
+    (void)BIO_reset(kept);
+}
+
+static void hang_up(struct bench *bench, struct caller *caller)
+{
+    SSL_free(caller->ssl);
+    SSL_CTX_free(caller->context);
+    close(caller->socket);
+    RUN_UNTIL(bench, bench->peer.closed);
+}
+
+static void change_keys(struct caller *caller, int times)
+{
+    while (times--) {
+        assert_int_equal(SSL_key_update(caller->ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(caller->ssl), 1);
+    }
+}
+
+/* Nothing of it is data, so no owner would ever see that it is much. */
+static void who_changes_keys_and_says_nothing_is_sent_away(void **state)
+{
+    struct bench bench;
+    struct caller caller;
+    (void)state;
+    bench_open(&bench, context_of(true, "server.crt", "server.key", NULL), NULL);
+    call(&bench, &caller);
+    BIO *kept = keep_what_is_said(&caller);
+    for (int i = 0; i < 10; i++) {
+        change_keys(&caller, 20);
+        assert_int_equal(SSL_write(caller.ssl, "x", 1), 1);
+        send_kept(&caller, kept);
+        RUN_UNTIL(&bench, bench.peer.got == (size_t)i + 1);
+    }
+    change_keys(&caller, 100);
+    assert_int_equal(SSL_write(caller.ssl, "x", 1), 1);
+    send_kept(&caller, kept);
+    RUN_UNTIL(&bench, bench.peer.closed);
+    assert_int_equal(bench.peer.got, 10);
+    hang_up(&bench, &caller);
+    bench_close(&bench);
+}
+
+static void count_turn(uv_prepare_t *prepare)
+{
+    ++*(size_t *)prepare->data;
+}
+
+/* As long as a visit may take passes with each. */
+static void small_records_are_read_in_many_turns(void **state)
+{
+    enum { RECORDS = 50 };
+    struct bench bench;
+    struct caller caller;
+    uv_prepare_t prepare;
+    size_t turns = 0;
+    (void)state;
+    bench_open(&bench, context_of(true, "server.crt", "server.key", NULL), NULL);
+    call(&bench, &caller);
+    uv_prepare_init(&bench.loop, &prepare);
+    prepare.data = &turns;
+    uv_prepare_start(&prepare, count_turn);
+    BIO *kept = keep_what_is_said(&caller);
+    for (int i = 0; i < RECORDS; i++)
+        assert_int_equal(SSL_write(caller.ssl, "x", 1), 1);
+    bench.peer.works_ns = 150 * 1000;
+    send_kept(&caller, kept);
+    RUN_UNTIL(&bench, bench.peer.got == RECORDS);
+    assert_true(turns >= RECORDS);
+    uv_close((uv_handle_t *)&prepare, NULL);
+    hang_up(&bench, &caller);
+    bench_close(&bench);
+}
+
 static void closing_ends_a_write_that_is_under_way(void **state)
 {
     struct bench bench;
@@ -562,6 +683,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_arrives_whatever_the_pieces),
+        cmocka_unit_test(who_changes_keys_and_says_nothing_is_sent_away),
+        cmocka_unit_test(small_records_are_read_in_many_turns),
         cmocka_unit_test(closing_ends_a_write_that_is_under_way),
         cmocka_unit_test(a_certificate_that_nobody_trusts_is_refused),
         cmocka_unit_test(a_certificate_for_another_name_is_refused),
