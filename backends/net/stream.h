@@ -62,10 +62,6 @@ size_t stream_queued(const struct stream *stream);
 /* Bytes of memory that it has for what is on its way, beside the owner's; 0 without encryption. */
 size_t stream_memory(const struct stream *stream);
 
-/* The other end will send no more, or has gone: known of a stream that is not read, too. What it
- * sent before may still be there. */
-bool stream_has_ended(const struct stream *stream);
-
 /* Who is at the other end, for people: "[::1]:40000", or "unix". */
 enum { STREAM_PEER_SIZE = 64 };
 void stream_peer(const struct stream *stream, char text[STREAM_PEER_SIZE]);

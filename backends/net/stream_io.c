@@ -7,7 +7,6 @@
 #include "net/stream_tls.h"
 
 #include <arpa/inet.h>
-#include <poll.h>
 #include <stdio.h>
 
 /* Idle for so long, a peer is asked whether it is still there: one that vanished says nothing. */
@@ -77,15 +76,6 @@ size_t stream_queued(const struct stream *stream)
 size_t stream_memory(const struct stream *stream)
 {
     return stream->tls ? stream_tls_memory(stream->tls) : 0;
-}
-
-bool stream_has_ended(const struct stream *stream)
-{
-    uv_os_fd_t fd;
-    if (uv_fileno(&stream->handle, &fd) < 0)
-        return true;
-    struct pollfd look = {.fd = fd, .events = POLLRDHUP};
-    return poll(&look, 1, 0) > 0;
 }
 
 void stream_close(struct stream *stream, uv_close_cb closed)

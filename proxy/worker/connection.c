@@ -281,10 +281,19 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         end_round(serving);
 }
 
+/* What it waits for may never come. So it is read from though it may ask for no more: its end
+ * stands behind all that it has sent, which counts as its memory meanwhile. An upload waits for its
+ * client. */
+static bool must_see_end(const struct client *client)
+{
+    bool is_here = client->state == CLIENT_OPEN || client->state == CLIENT_LEAVING;
+    return is_here && pinned_is_blocked(client) && !(client->pinned.states & PINNED_UPLOAD);
+}
+
 /* Reading follows from what is under way; nothing else starts or stops it. */
 static void update_reading(struct client *client)
 {
-    bool wanted = client_wants_input(client) && !client->input_ended;
+    bool wanted = (client_wants_input(client) || must_see_end(client)) && !client->input_ended;
     if (wanted == client->reading)
         return;
     client->reading = wanted;
@@ -456,14 +465,14 @@ static void check_idle(struct client *client)
     client_close(client);
 }
 
-/* What it waits for may never come, and meanwhile it need not be read from: its end would not be
- * noticed. What it has sent besides is for nobody then, as with Redis. An upload waits for its
- * client, and its last bytes may still be there. */
+/* The wait may have begun since it was last looked at. What a client that has ended has sent
+ * besides is for nobody, as with Redis. */
 static void check_blocked(struct client *client)
 {
-    if (client->reading || !pinned_is_blocked(client) || client->pinned.states & PINNED_UPLOAD)
+    if (!must_see_end(client))
         return;
-    if (client->input_ended || stream_has_ended(&client->stream))
+    update_reading(client);
+    if (client->input_ended)
         client_close(client);
 }
 

@@ -55,6 +55,8 @@ TRANSACTIONS = [
     ["MULTI", "SET a", "SET a 1", "EXEC", "GET a"],
     ["MULTI", "MULTI", "SET a 1", "EXEC", "EXEC"],
     ["MULTI x", "EXEC", "DISCARD", "MULTI", "EXEC x", "EXEC"],
+    ["MULTI", "SET a 1", "EXEC x", "EXISTS item:101", "SET a 2", "GET a", "MULTI", "GET a", "EXEC"],
+    ["MULTI", "SET a 1", "DISCARD x", "GET a", "EXEC", "GET a"],
     ["WATCH a", "GET a", "MULTI", "SET a 1", "EXEC", "GET a"],
     ["WATCH a", "SET a 2", "MULTI", "SET a 1", "EXEC", "GET a"],
     ["WATCH a", "SET a 2", "UNWATCH", "MULTI", "SET a 1", "EXEC", "GET a"],
@@ -209,6 +211,7 @@ SAID_WHILE_BLOCKED = {
     "nothing": b"", "little": command("PING"), "its end": command("QUIT"),
     "more than its end": command("QUIT") + command("PING") * 10_000,
     "many commands": command("PING") * 2000, "large commands": command("ECHO", b"x" * 100_000) * 20,
+    "more than the kernel takes": command("PING") * 1_000_000,
     "what has large replies": command("BF.MEXISTS", "items", *[1] * 100_000) * 3}
 
 
@@ -222,6 +225,28 @@ def test_a_blocked_client_that_leaves_takes_no_element(guard, cache, said):
     assert cache.client().rpush("list", "x") == 1
     assert cache.client().lrange("list", 0, -1) == [b"x"]
     must_share_again(guard)
+
+
+NEEDS_STATE = {
+    "MULTI": command("MULTI") + command("INCR", "count") + command("EXEC"),
+    "WATCH": command("WATCH", "a") + command("MULTI") + command("INCR", "count") + command("EXEC"),
+    "SELECT": command("SELECT", 1) + command("INCR", "count")}
+
+
+@pytest.mark.parametrize("said", NEEDS_STATE.values(), ids=NEEDS_STATE)
+def test_what_stands_behind_a_refused_state_is_not_done_without_it(start_guard, items, cache, said):
+    """In whichever database."""
+    guard = start_guard(items(), workers=1, own_connections=1)
+    with guard.wire() as blocked, guard.wire() as wire:
+        blocked.send(command("BLPOP", "list", 0))
+        wait_until(lambda: cache.client().info("clients")["blocked_clients"] == 1, PATIENCE,
+                   "the blocking")
+        wire.send(said)
+        assert wire.read_reply() == b"-NESTGUARD busy: own_connections are used up\r\n"
+        wire.socket.settimeout(PATIENCE)
+        assert wire.socket.recv(1000) == b""
+    assert not cache.client().exists("count")
+    assert not cache.client(db=1).exists("count")
 
 
 # ---- publish and subscribe ----

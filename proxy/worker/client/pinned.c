@@ -85,6 +85,14 @@ int pinned_begin(struct client *client)
     return 0;
 }
 
+int pinned_begin_state(struct client *client)
+{
+    int status = pinned_begin(client);
+    if (status < 0)
+        client_leave(client);
+    return status;
+}
+
 /* Where no password is asked everybody is authenticated, and nobody has shown anything. */
 static bool is_unknown(const struct client *client)
 {

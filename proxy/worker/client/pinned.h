@@ -15,6 +15,10 @@
  * -EBUSY: own_connections are used up; then it has got the error as its reply. */
 int pinned_begin(struct client *client);
 
+/* The same for what changes the meaning of all that follows: refused, the client goes. What it has
+ * sent behind would be done outside of the transaction, or in another database than it is for. */
+int pinned_begin_state(struct client *client);
+
 /* In a cluster the client has another one instead, to this node. Nothing is under way on the first.
  */
 void pinned_begin_at(struct client *client, int node);

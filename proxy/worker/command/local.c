@@ -399,7 +399,7 @@ static void select_db(struct client *client, const struct request *request)
         client_answer(client, "ERR wrong number of arguments for 'select' command");
     } else if (same && !(client->pinned.states & PINNED_OTHER_DB)) {
         client_answer(client, NULL);
-    } else if (pinned_begin(client) == 0) {
+    } else if (pinned_begin_state(client) == 0) {
         client->pinned.asked_db = number_of(request->arguments[1]);
         request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
         client_settle(client);

@@ -51,12 +51,27 @@ static void begin_multi(struct client *client, const struct request *request)
 {
     if (request->count > 1 || client->pinned.states & PINNED_MULTI) {
         request_forward(request, client); /* an error, which changes nothing */
-    } else if (pinned_begin(client) == 0) {
+    } else if (pinned_begin_state(client) == 0) {
         client->pinned.states |= PINNED_MULTI;
         queued_forget(client);
         client->pinned.multi = request_forward_as(request, client, &multi_kind);
     }
 }
+
+/* With a word too many, which ends the transaction all the same where Redis says so. */
+static void wrong_exec_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    struct client *client = client_of(slot->replies);
+    if (span_starts(reply, "-EXECABORT")) {
+        client->pinned.states &= ~(unsigned)(PINNED_MULTI | PINNED_WATCH);
+        client->pinned.watching = NULL;
+        queued_forget(client);
+    }
+    request_take_reply(slot, index, reply);
+}
+
+static const struct reply_slot_kind wrong_exec_kind = {.on_cache = wrong_exec_reply,
+                                                       .on_cache_failure = request_take_failure};
 
 /* Without MULTI they are errors. */
 static void end_multi(struct client *client, const struct request *request)
@@ -70,6 +85,9 @@ static void end_multi(struct client *client, const struct request *request)
         else
             request_forward(request, client);
         queued_forget(client);
+    } else if (client->pinned.states & PINNED_MULTI && !strcmp(request->command->name, "EXEC")) {
+        request_forward_as(request, client, &wrong_exec_kind);
+        client_settle(client);
     } else {
         request_forward(request, client);
     }

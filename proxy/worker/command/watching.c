@@ -31,7 +31,7 @@ void watching_begin(struct client *client, const struct request *request)
         return;
     }
     bool watches = client->pinned.states & PINNED_WATCH;
-    if (pinned_begin(client) < 0)
+    if (pinned_begin_state(client) < 0)
         return;
     client->pinned.states |= PINNED_WATCH;
     struct reply_slot *slot = request_forward_as(request, client, &watch_kind);
