@@ -20,6 +20,7 @@
 #ifndef NESTGUARD_LOADS_H
 #define NESTGUARD_LOADS_H
 
+#include "cache/refusals.h"
 #include "cache/spellings.h"
 #include "database/commit_visibility.h"
 #include "database/rows.h"
@@ -102,6 +103,8 @@ void loads_give_up(struct loads *loads);
 bool loads_in_flight(const struct loads *loads, struct key key);
 bool loads_knows_absent(const struct loads *loads, struct key key);
 size_t loads_count(const struct loads *loads); /* queries on their way */
+/* As refusals_latest(), until another view is used. */
+const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace);
 
 /* For rows.h's lane of large rows: whether somebody still waits for the load that it gave to
  * rows_load(); and, of the loads, that one had to wait there, whose place others may have. */

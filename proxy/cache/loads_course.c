@@ -12,8 +12,6 @@
 #include "cache/loads_internal.h"
 
 #include "base/clock.h"
-#include "base/log/log.h"
-#include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "cache/row_hash.h"
 #include "database/rows_statements.h"
@@ -42,6 +40,7 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
     loads->view = view;
     keymap_init(&loads->in_flight);
     load_queue_init(&loads->queue);
+    loads->refusals = refusals_create(view->config);
     negative_cache_init(&loads->absent, view->config->max_known_absent, options->watch);
     use_limits(loads, view->config);
     return loads;
@@ -52,6 +51,7 @@ void loads_destroy(struct loads *loads)
     if (!loads)
         return;
     negative_cache_finish(&loads->absent);
+    refusals_destroy(loads->refusals);
     load_queue_finish(&loads->queue);
     keymap_finish(&loads->in_flight);
     free(loads);
@@ -63,6 +63,7 @@ void loads_use_view(struct loads *loads, const struct view *view)
     if (view->generation != loads->view->generation)
         negative_cache_clear(&loads->absent);
     use_limits(loads, view->config);
+    refusals_use_config(loads->refusals, view->config);
     loads->view = view;
 }
 
@@ -217,13 +218,14 @@ static void remember_absent(struct load *load)
     negative_cache_add(&loads->absent, load->key);
 }
 
-/* A broken table would fail every load, thousands a second. */
-static void complain(struct loads *loads, int keyspace, const char *error)
+/* A row that makes no hash is refused like one that the database cannot read. */
+static void account_for(struct load *load, const struct row_result *result)
 {
-    if (!log_pace_may(&loads->refusals, clock_ms(), NULL))
-        return;
-    log_error("keyspace %s: the database refused a load: %s (`nestguard check` says what it lacks)",
-              loads->view->config->keyspaces[keyspace].name, error);
+    size_t keyspace = (size_t)load->key.keyspace;
+    if (result->outcome == LOAD_REFUSED)
+        refusals_add(load->loads->refusals, keyspace, result->error);
+    else if (result->outcome == LOAD_ROW || result->outcome == LOAD_TOO_LARGE)
+        refusals_end(load->loads->refusals, keyspace);
 }
 
 /* Whose durations are kept apart. */
@@ -270,8 +272,7 @@ static void take_row(struct load *load, const struct row_result *result)
     struct loads *loads = load->loads;
     if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
         loads_count_outcome(loads, load->key.keyspace, result->outcome);
-    if (result->outcome == LOAD_REFUSED)
-        complain(loads, load->key.keyspace, result->error);
+    account_for(load, result);
     if (result->other_spelling.at)
         spellings_add(loads->options.spellings, load->key, result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
@@ -455,6 +456,11 @@ bool loads_in_flight(const struct loads *loads, struct key key)
 bool loads_knows_absent(const struct loads *loads, struct key key)
 {
     return negative_cache_has(&loads->absent, key);
+}
+
+const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace)
+{
+    return refusals_latest(loads->refusals, keyspace);
 }
 
 size_t loads_count(const struct loads *loads)

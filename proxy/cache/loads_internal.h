@@ -46,8 +46,8 @@ struct loads {
     struct histogram turns; /* how long it was waited for them */
     struct histogram queries[LOADS_ANSWERS];
     struct negative_cache absent;
-    struct log_pace refusals; /* the log's lines about them */
-    struct log_pace untaken;  /* likewise, about fills */
+    struct refusals *refusals; /* by the database */
+    struct log_pace untaken;   /* the log's lines about fills that were not taken */
 };
 
 /* From here on the request is the worker's, and must not be touched. */

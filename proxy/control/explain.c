@@ -107,6 +107,7 @@ static json_t *describe(const struct explanation *it, const struct key_report *r
                         report->generation ? json_integer((json_int_t)report->generation)
                                            : json_null());
     json_object_set_new(body, "position", status_position(&report->stream));
+    json_object_set_new(body, "last_load_error", status_load_error(report->refusal));
     return body;
 }
 

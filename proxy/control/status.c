@@ -89,6 +89,14 @@ static json_t *example_json(const struct keyspace_report *keyspace)
                      json_text(latest->own));
 }
 
+json_t *status_load_error(const struct refused_load *latest)
+{
+    if (!latest->count)
+        return json_null();
+    return json_pack("{s:o, s:I, s:f}", "text", json_text(latest->text), "count",
+                     (json_int_t)latest->count, "age_seconds", tally_seconds_since(latest->time));
+}
+
 /* The last self-check, of whichever generation; null before the first that it was of. */
 static json_t *check_json(const struct check_report *last, const struct selfcheck_account *found)
 {
@@ -137,6 +145,7 @@ static json_t *keyspace_json(const struct report *report, const struct keyspace_
                         json_integer((json_int_t)keyspace->check_failures));
     json_object_set_new(json, "published", published_json(&keyspace->published));
     add_counters(keyspace, json);
+    json_object_set_new(json, "last_load_error", status_load_error(keyspace->refusal));
     json_object_set_new(json, "other_spelling_example", example_json(keyspace));
     return json;
 }

@@ -16,8 +16,8 @@
  * status_json() has these members:
  *
  *   ready, guarding, attack   what an operator wants to know first
- *   keyspaces                 a list: state and reason, filter, self_check, published, and a
- *                             counter for each row of account.h
+ *   keyspaces                 a list: state and reason, filter, self_check, published,
+ *                             last_load_error, and a counter for each row of account.h
  *   generation, building      the one in force, and the next one; null: there is none
  *   stream                    how far the log is followed; null: it is not
  *   backends                  the cache and its nodes, the database and its loads
@@ -30,6 +30,9 @@ json_t *status_states(const struct report *report);   /* {"items": "guarding", .
 json_t *status_json(const struct report *report);
 json_t *
 status_position(const struct stream_report *stream); /* of the log, followed so far; or null */
+/* Why the database refused the last load of a keyspace that it refused, and how many since it gave
+ * a row of it; null where it has given one since. */
+json_t *status_load_error(const struct refused_load *latest);
 void status_metrics(const struct report *report, struct buffer *out);
 
 #endif

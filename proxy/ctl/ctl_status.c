@@ -87,6 +87,20 @@ static void print_filter(const json_t *filter, const struct ctl_paper *paper)
         fprintf(paper->out, " %8.4f %%", 100 * ctl_number(filter, "measured_false_positive_rate"));
 }
 
+/* Whatever the state is: a keyspace guards on while none of its rows can be loaded. */
+static void print_load_error(const json_t *error, int width, const struct ctl_paper *paper)
+{
+    char count[CTL_NUMBER_SIZE], age[CTL_NUMBER_SIZE];
+    double times = ctl_number(error, "count");
+    if (!json_is_object(error))
+        return;
+    fprintf(paper->out, "%*s %s load%s refused by the database, the last %s ago: ", width, "",
+            ctl_count(times, count), ctl_s(times),
+            ctl_seconds(ctl_number(error, "age_seconds"), age));
+    ctl_print_text(paper, CTL_RED, text_of(error, "text"), 0);
+    fputc('\n', paper->out);
+}
+
 /* Widths are those of the head in print_keyspaces(). Why a keyspace does not guard stands below it.
  */
 static void print_keyspace(const json_t *keyspace, int width, const struct ctl_paper *paper)
@@ -112,6 +126,7 @@ static void print_keyspace(const json_t *keyspace, int width, const struct ctl_p
         ctl_print_text(paper, CTL_RED, text_of(keyspace, "source_refused"), 0);
         fputc('\n', paper->out);
     }
+    print_load_error(json_object_get(keyspace, "last_load_error"), width, paper);
     if (!is_true(keyspace, "enforce"))
         fprintf(paper->out, "%*s shadow mode: rejected is what would have been\n", width, "");
 }

@@ -109,6 +109,8 @@ struct key_report keeper_report_key(const struct keeper *keeper, struct key key)
                                 .in_flight = loads_in_flight(keeper->loading.loads, key),
                                 .entry = entries_find(&keeper->entries, key),
                                 .state = view->states[key.keyspace],
+                                .refusal =
+                                    loads_refusal(keeper->loading.loads, (size_t)key.keyspace),
                                 .generation = view->generation ? view->generation->number : 0,
                                 .stream = replication_report(&keeper->replication)};
     report.ruling =

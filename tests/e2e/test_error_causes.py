@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from following import wait_followed
-from servers import PATIENCE, Database
+from servers import PATIENCE, Database, run_nestguard
 from waiting import wait_until
 
 numbers = itertools.count(1)
@@ -133,6 +133,32 @@ def test_a_condition_that_became_wrong_for_every_row_denies_none(start_guard, da
     database.execute("ALTER TABLE items ALTER kind DROP DEFAULT, ALTER kind TYPE int USING 1")
     must_not_be_decided(guard, "item:5")
     must_not_be_decided(guard, "item:500")
+
+
+@pytest.mark.parametrize("harm, mend, words", [
+    ("REVOKE SELECT ON items FROM guard; GRANT SELECT (id) ON items TO guard",
+     "GRANT SELECT ON items TO guard", "permission denied"),
+    ("ALTER TABLE items RENAME payload TO old", "ALTER TABLE items RENAME old TO payload",
+     'column "payload" does not exist')])
+def test_the_status_says_why_loads_are_refused_until_one_goes_well(
+        start_guard, database, items, harm, mend, words):
+    """The filter is true all the while, so the keyspace guards."""
+    guard = start_guard(items(), sync="none")
+    assert guard.keyspace()["last_load_error"] is None
+    database.execute(harm)
+    must_fail(guard, "GET", "item:5")
+    must_fail(guard, "GET", "item:6")
+    assert guard.redis().get("item:500") is None, "a reject needs no load"
+    assert guard.keyspace()["state"] == "guarding"
+    error = guard.keyspace()["last_load_error"]
+    assert words in error["text"] and error["count"] == 2 and 0 <= error["age_seconds"] < 60
+    assert guard.explain("item:5")["last_load_error"]["text"] == error["text"]
+    assert words in run_nestguard("ctl", "-c", guard.file, "status", "--table")[1]
+    database.execute(mend)
+    assert guard.redis().get("item:5") == b"payload 5"
+    assert guard.keyspace()["last_load_error"] is None
+    assert guard.explain("item:5")["last_load_error"] is None
+    assert guard.counter("nestguard_loads_total", result="refused") == 2
 
 
 # Texts that a column of the type cannot hold, beside one that is there.

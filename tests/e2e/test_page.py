@@ -3,6 +3,7 @@ import json
 import time
 
 import pytest
+import redis
 
 import browser as browsers
 from following import follow  # noqa: F401, a fixture
@@ -136,6 +137,21 @@ def test_it_says_that_it_passes_and_why_while_the_database_is_down(follow, datab
     wait_text(shown, "#state", "guarding")
     wait_text(shown, "#database-state", "up")
     assert shown.text("#told") == ""
+
+
+@needs_browser
+def test_it_says_why_loads_are_refused_while_the_keyspace_guards(
+        start_guard, database, items, page):
+    guard = start_guard(items())
+    database.execute("REVOKE SELECT ON items FROM guard; GRANT SELECT (id) ON items TO guard")
+    with pytest.raises(redis.ResponseError):
+        guard.redis().get("item:5")
+    shown = page(guard)
+    why = of_keyspace("items", ".why")
+    wait_until(lambda: "permission denied" in shown.text(why), PATIENCE, lambda: shown.text(why))
+    database.execute("GRANT SELECT ON items TO guard")
+    assert guard.redis().get("item:5") == b"payload 5"
+    wait_until(lambda: "permission denied" not in shown.text(why), PATIENCE, "it to be past")
 
 
 @needs_browser

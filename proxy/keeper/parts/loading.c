@@ -47,9 +47,11 @@ void loading_report(const struct loading *loading, struct report *report)
     report->loads = loads_count(loading->loads);
     report->waits = loads_waits(loading->loads);
     loads_durations(loading->loads, report->database);
-    for (size_t i = 0; i < report->count; i++)
-        report->keyspaces[i].spelling =
-            spellings_latest(loading->spellings, report->keyspaces[i].number);
+    for (size_t i = 0; i < report->count; i++) {
+        struct keyspace_report *keyspace = &report->keyspaces[i];
+        keyspace->spelling = spellings_latest(loading->spellings, keyspace->number);
+        keyspace->refusal = loads_refusal(loading->loads, keyspace->number);
+    }
 }
 
 void loading_tell_log(struct loading *loading, uint64_t now)

@@ -62,8 +62,8 @@ void loading_use_keyspaces(struct loading *loading, const struct config *config)
 void loading_unsee(void *arg, const struct key_change *change);
 void loading_age(void *arg, const struct key_change *change);
 
-/* Adds connections, loads under way, and each keyspace's latest other spelling: for those that the
- * report has by now (publishing_report()). */
+/* Adds connections, loads under way, and each keyspace's latest other spelling and refused load:
+ * for those that the report has by now (publishing_report()). */
 void loading_report(const struct loading *loading, struct report *report);
 
 /* Once in a while: the log may have been told of the pool not as it is now. */

@@ -7,6 +7,7 @@
 
 #include "build/renewal.h"
 #include "cache/loads.h"
+#include "cache/refusals.h"
 #include "cache/spellings.h"
 #include "follow/checks/checks.h"
 #include "follow/follower.h"
@@ -34,11 +35,12 @@ struct keyspace_report {
     bool has_filter;
     enum filter_kind kind; /* this, `filter` and `rows`: of that one */
     struct filter_stats filter;
-    uint64_t rows;                   /* those that share an entry, too */
-    uint64_t set_number;             /* of one with a source: which of all keys taken so far */
-    struct selfcheck_account check;  /* after the first self-check */
-    uint64_t check_failures;         /* so far, of whichever generation */
-    const struct spelling *spelling; /* the latest that was another than its row's */
+    uint64_t rows;                      /* those that share an entry, too */
+    uint64_t set_number;                /* of one with a source: which of all keys taken so far */
+    struct selfcheck_account check;     /* after the first self-check */
+    uint64_t check_failures;            /* so far, of whichever generation */
+    const struct spelling *spelling;    /* the latest that was another than its row's */
+    const struct refused_load *refusal; /* the database's latest of a load */
     /* Of all that had its name in this process. */
     struct lookups_report lookups; /* of all workers */
     LOAD_COUNTERS(REPORT_MEMBER)
@@ -110,8 +112,9 @@ struct key_report {
     bool in_flight;
     struct override entry;
     enum keyspace_state state;
-    uint64_t generation;         /* in force; 0: none */
-    struct stream_report stream; /* followed so far */
+    const struct refused_load *refusal; /* the database's latest of a load of the keyspace */
+    uint64_t generation;                /* in force; 0: none */
+    struct stream_report stream;        /* followed so far */
 };
 
 struct keeper;

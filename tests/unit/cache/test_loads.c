@@ -151,6 +151,30 @@ static void failures_are_told_and_forgotten(void **state)
     bench_finish(&bench);
 }
 
+static void a_refusal_is_told_until_a_row_was_loaded(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    assert_int_equal(loads_refusal(bench.loads, ITEMS)->count, 0);
+    ask(&bench, &one, "item:1");
+    fake_refusal("42501");
+    must_get(&bench, &one, LOAD_REFUSED);
+    assert_int_equal(loads_refusal(bench.loads, ITEMS)->count, 1);
+    assert_int_equal(loads_refusal(bench.loads, ORDERS)->count, 0);
+    ask(&bench, &one, "item:2");
+    fake_no_row();
+    must_get(&bench, &one, LOAD_ABSENT);
+    assert_int_equal(loads_refusal(bench.loads, ITEMS)->count, 1);
+    ask(&bench, &one, "item:1");
+    row_is("payload");
+    must_get_value(&bench, &one, "payload");
+    assert_int_equal(loads_refusal(bench.loads, ITEMS)->count, 0);
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
 static void keys_that_no_row_can_have_are_answered_without_a_query(void **state)
 {
     struct bench bench;
@@ -737,6 +761,7 @@ int main(void)
         cmocka_unit_test(a_load_that_finds_no_row_fills_nothing),
         cmocka_unit_test(a_row_of_another_spelling_is_absent_and_counted),
         cmocka_unit_test(failures_are_told_and_forgotten),
+        cmocka_unit_test(a_refusal_is_told_until_a_row_was_loaded),
         cmocka_unit_test(keys_that_no_row_can_have_are_answered_without_a_query),
         cmocka_unit_test(all_who_wait_for_a_key_share_one_query),
         cmocka_unit_test(a_failure_is_told_to_all_who_wait),

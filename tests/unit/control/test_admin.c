@@ -610,17 +610,20 @@ static void a_generation_is_begun_until_the_end(void **state)
 static void a_key_is_explained_without_the_database_where_that_will_do(void **state)
 {
     struct keeper keeper;
+    struct refused_load refused = {.count = 1};
     struct http_call call;
     (void)state;
     keeper_open(&keeper);
-    keeper.key = (struct key_report){.is_possible = true, .is_held = true};
+    keeper.key = (struct key_report){.is_possible = true, .is_held = true, .refusal = &refused};
     get(&keeper, &call, "/v1/keys/*");
     assert_true(fake_redis.calls[0].exists);
     fake_redis_answer(&(struct redis_answer){.outcome = REDIS_DONE, .error = "", .number = 1});
     assert_true(json_is_true(json_object_get(call.body, "cached")));
     assert_true(json_is_null(json_object_get(call.body, "row")));
+    assert_true(json_is_object(json_object_get(call.body, "last_load_error")));
     fake_call_must_end(&call, 200, "");
-    keeper.key = (struct key_report){.is_possible = false};
+    refused.count = 0;
+    keeper.key = (struct key_report){.is_possible = false, .refusal = &refused};
     get(&keeper, &call, "/v1/keys/*");
     fake_redis_ends(REDIS_DOWN);
     fake_no_row();

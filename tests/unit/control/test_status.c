@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+static struct refused_load refusal;
 static struct spelling spelling = {"item:042", "item:42"};
 static struct keyspace keyspaces[2] = {{.name = "items", .table_text = "items", .enforce = true},
                                        {.name = "orders", .table_text = "orders"}};
@@ -27,6 +28,7 @@ static struct report report_of_a_start(struct keyspace_report *reports)
                                               .state = KEYSPACE_LOADING,
                                               .reason = "no generation is complete yet",
                                               .since = clock_ms(),
+                                              .refusal = &refusal,
                                               .spelling = &spelling};
     return (struct report){.config = &config,
                            .started = clock_ms(),
@@ -135,7 +137,25 @@ static void what_is_not_there_is_null(void **state)
         assert_true(json_is_null(json_object_get(status, names[i])));
     assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "filter")));
     assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "self_check")));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "last_load_error")));
     assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "other_spelling_example")));
+    json_decref(status);
+}
+
+static void a_keyspace_says_why_its_loads_are_refused(void **state)
+{
+    struct keyspace_report reports[2];
+    struct report report = report_of_a_start(reports);
+    struct refused_load refused = {.count = 3, .time = clock_ms(), .text = "permission denied"};
+    (void)state;
+    guard(&report);
+    reports[1].refusal = &refused;
+    json_t *status = status_json(&report);
+    const json_t *error = json_object_get(keyspace_at(status, 1), "last_load_error");
+    assert_string_equal(json_string_value(json_object_get(error, "text")), "permission denied");
+    assert_int_equal(json_integer_value(json_object_get(error, "count")), 3);
+    assert_true(json_is_real(json_object_get(error, "age_seconds")));
+    assert_true(json_is_null(json_object_get(keyspace_at(status, 0), "last_load_error")));
     json_decref(status);
 }
 
@@ -342,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_cache_is_up_when_all_its_nodes_are_whatever_sentinels_say),
         cmocka_unit_test(a_node_that_is_down_says_since_when),
         cmocka_unit_test(what_is_not_there_is_null),
+        cmocka_unit_test(a_keyspace_says_why_its_loads_are_refused),
         cmocka_unit_test(every_counter_stands_under_its_name),
         cmocka_unit_test(no_text_takes_the_account_away),
         cmocka_unit_test(what_is_not_known_is_no_figure),

@@ -74,6 +74,19 @@ static void a_status_says_why_a_keyspace_does_not_guard(void **state)
     json_decref(status);
 }
 
+static void a_keyspace_that_guards_says_why_its_loads_are_refused(void **state)
+{
+    json_t *status = status_of("guarding", 0, 0);
+    json_t *keyspace = json_array_get(json_object_get(status, "keyspaces"), 0);
+    (void)state;
+    json_object_set_new(keyspace, "last_load_error",
+                        json_pack("{s:s, s:i, s:f}", "text", "permission denied\n", "count", 1500,
+                                  "age_seconds", 2.0));
+    ctl_status_print(status, &paper);
+    assert_has("1.5 k loads refused by the database, the last 2 s ago: permission denied?\n");
+    json_decref(status);
+}
+
 static void a_build_has_its_rate_and_rest(void **state)
 {
     json_t *status = status_of("loading", 0, 0);
@@ -331,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TABLE(a_status_says_why_a_keyspace_does_not_guard),
+        TABLE(a_keyspace_that_guards_says_why_its_loads_are_refused),
         TABLE(a_build_has_its_rate_and_rest),
         TABLE(colours_are_there_when_asked_for),
         TABLE(nothing_in_an_answer_can_do_anything_to_a_terminal),
