@@ -62,10 +62,12 @@ void problems_finish(struct problems *problems)
 }
 
 /* A remedy may be several lines of SQL: all are indented alike, so that they can be copied. */
-static void print_indented(const char *text, FILE *out)
+void problem_print_remedy(const struct problem *problem, FILE *out)
 {
+    if (!problem->remedy)
+        return;
     fputs("    ", out);
-    for (const char *c = text; *c; c++) {
+    for (const char *c = problem->remedy; *c; c++) {
         fputc(*c, out);
         if (*c == '\n' && c[1])
             fputs("    ", out);
@@ -80,18 +82,18 @@ const char *problem_level_name(enum problem_level level)
     return levels[level];
 }
 
+void problem_print(const struct problem *problem, FILE *out)
+{
+    fprintf(out, "%s: %s: %s\n", problem->place, problem_level_name(problem->level), problem->text);
+    problem_print_remedy(problem, out);
+}
+
 /* Notes alone, or all but the notes; in the order in which they were found. */
 static void print(const struct problems *problems, bool notes, FILE *out)
 {
-    for (size_t i = 0; i < problems->count; i++) {
-        const struct problem *problem = &problems->at[i];
-        if ((problem->level == PROBLEM_NOTE) != notes)
-            continue;
-        fprintf(out, "%s: %s: %s\n", problem->place, problem_level_name(problem->level),
-                problem->text);
-        if (problem->remedy)
-            print_indented(problem->remedy, out);
-    }
+    for (size_t i = 0; i < problems->count; i++)
+        if ((problems->at[i].level == PROBLEM_NOTE) == notes)
+            problem_print(&problems->at[i], out);
 }
 
 void problems_print(const struct problems *problems, FILE *out)

@@ -42,8 +42,11 @@ void problems_add_list(struct problems *problems, enum problem_level level, cons
 /* Adds copies of them; what they are about may be gone by then, and is left out. */
 void problems_append(struct problems *problems, const struct problems *more);
 
-/* One finding a paragraph: "PLACE: error: TEXT" and, indented, the remedy. Without notes: those are
- * for who has asked what there is to say. */
+/* "PLACE: error: TEXT" and, indented, the remedy; and that alone, if there is one. */
+void problem_print(const struct problem *problem, FILE *out);
+void problem_print_remedy(const struct problem *problem, FILE *out);
+
+/* One finding a paragraph. Without notes: those are for who has asked what there is to say. */
 void problems_print(const struct problems *problems, FILE *out);
 void problems_print_notes(const struct problems *problems, FILE *out);
 

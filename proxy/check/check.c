@@ -10,6 +10,7 @@
 #include "check/check_json.h"
 #include "check/check_ports.h"
 #include "check/check_sources.h"
+#include "check/check_sql.h"
 #include <stdio.h>
 
 /* What both askers want to know: the limits of this process, the cache, the database. */
@@ -80,7 +81,7 @@ static void print_unasked(const struct check_result *result)
 static void print_for_people(const struct check_result *result)
 {
     const struct problems *problems = &result->problems;
-    problems_print(problems, stdout);
+    check_sql_print(problems, stdout);
     problems_print_notes(problems, stdout);
     print_unasked(result);
     if (is_whole(result) && problems->count == problems->notes)

@@ -1,9 +1,7 @@
 #include "check/check_json.h"
 
+#include "check/check_sql.h"
 #include "http/json_bytes.h"
-
-#include <stdbool.h>
-#include <string.h>
 
 /* "" is told as null, too: a program has one thing to ask for, not two. */
 static json_t *text_json(const char *text)
@@ -11,21 +9,11 @@ static json_t *text_json(const char *text)
     return json_text(text && *text ? text : NULL);
 }
 
-/* Other remedies are settings of the file, commands of the cache, words to somebody else. */
-static bool is_sql(const char *remedy)
-{
-    static const char *const verbs[] = {"ALTER ", "CREATE ", "DROP ", "GRANT ", "REVOKE "};
-    for (size_t i = 0; remedy && i < sizeof verbs / sizeof *verbs; i++)
-        if (strncmp(remedy, verbs[i], strlen(verbs[i])) == 0)
-            return true;
-    return false;
-}
-
 static json_t *finding_json(const struct problem *problem)
 {
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "level", problem_level_name(problem->level),
                      "place", text_json(problem->place), "text", text_json(problem->text), "sql",
-                     text_json(is_sql(problem->remedy) ? problem->remedy : NULL), "remedy",
+                     text_json(check_is_sql(problem) ? problem->remedy : NULL), "remedy",
                      text_json(problem->remedy));
 }
 

@@ -15,7 +15,8 @@ GOOD = """
 
 
 class Report:
-    """What check printed: findings as (place, level, text, remedy), and the closing line."""
+    """What check printed: findings as (place, level, text, remedy), those that SQL mends last, and
+    the closing line."""
 
     def __init__(self, process):
         self.status = process.returncode
@@ -25,7 +26,7 @@ class Report:
         self.findings = []
         self.notes = []
         for line in self.lines[:-1]:
-            found = re.match(r"(.+?): (error|warning): (.*)", line)
+            found = re.match(r"(?:-- )?(.+?): (error|warning): (.*)", line)
             if line.startswith("    ") and self.notes:
                 continue  # the remedy of a note; notes come last
             if line.startswith("    "):

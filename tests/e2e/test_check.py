@@ -56,6 +56,26 @@ def test_warning_alone_does_not_fail(check, database):
     assert_in_order(check(keyspace()))
 
 
+def test_what_is_needed_is_told_apart_from_what_is_advised(check, database):
+    """Both parts are SQL as they stand, whose comments say why."""
+    database.execute("CREATE TABLE items (id bigint PRIMARY KEY, payload text);"
+                     "REVOKE ALL ON items FROM guard")
+    text = check(keyspace()).text
+    said = re.fullmatch(r"(-- needed\n.*?)(-- advised\n.*?\n)(?:keyspace .*\n)?1 error, 2 warn.*",
+                        text, re.DOTALL)
+    assert said, text
+    needed, advised = said.groups()
+    assert re.search(r"-- keyspace items .*: error: role guard may not read id, payload of .*\n"
+                     r"    GRANT SELECT ON public.items TO guard;\n", needed), text
+    assert re.search(r"-- keyspace items .*: warning: value: column payload may be NULL: .*\n"
+                     r"    ALTER TABLE public.items ALTER COLUMN payload SET NOT NULL;\n", advised)
+    assert "GRANT DELETE" in advised
+    database.execute(needed)
+    assert check(keyspace()).levels() == ["warning", "warning"]
+    database.execute(advised)
+    assert_in_order(check(keyspace()))
+
+
 def test_a_lower_limit_of_the_cache_is_told(check, database, cache):
     database.execute(GOOD)
     admin = cache.client()
