@@ -88,6 +88,33 @@ static int with_file(int count, char **words)
     return 2;
 }
 
+/* Those of ctl/ctl_forms.c, which is the client's, with its libraries. Whoever forgets the word
+ * before them means them all the same. */
+static bool is_of_ctl(const char *word)
+{
+    static const char *const words[] = {"status", "top",      "attack",  "metrics", "health",
+                                        "ready",  "guarding", "explain", "admit",   "delete",
+                                        "push",   "rebuild",  "reload",  "config"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
+}
+
+static int refuse(const char *word)
+{
+    if (is_of_ctl(word)) {
+        fprintf(stderr,
+                "nestguard: \"%s\" is asked of a running guard; "
+                "say: nestguard ctl %s, or nestguard ctl -c FILE %s\n",
+                word, word, word);
+        return 2;
+    }
+    if (*word)
+        fprintf(stderr, "nestguard: \"%s\" is no command\n\n", word);
+    return usage(stderr);
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -102,7 +129,5 @@ int main(int argc, char **argv)
         puts("nestguard " NESTGUARD_VERSION);
         return 0;
     }
-    if (*word)
-        fprintf(stderr, "nestguard: \"%s\" is no command\n\n", word);
-    return usage(stderr);
+    return refuse(word);
 }

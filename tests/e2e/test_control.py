@@ -433,6 +433,15 @@ class TestCtl:
         for words in ([], ["nosuch"], ["explain"], ["explain", "a", "b"], ["status", "--what"]):
             assert self.ctl(guard, *words)[0] == 2, words
 
+    def test_who_forgets_its_word_is_told(self):
+        listed = re.findall(r"^  ([a-z]+)\b", run_nestguard("ctl", "--help")[1], re.MULTILINE)
+        assert "status" in listed and "config" in listed, listed
+        for word in listed:
+            status, said = run_nestguard(word, "-c", "nestguard.yaml")
+            assert status == 2 and f"say: nestguard ctl {word}," in said, said
+            assert said.count("\n") == 1, "no list stands between him and it"
+        assert "nestguard ctl nosuch" not in run_nestguard("nosuch")[1]
+
 
 def test_the_control_port_may_be_a_unix_socket(start_guard, items, tmp_path):
     path = tmp_path / "control.sock"
