@@ -123,6 +123,19 @@ static int print_refusal(const struct ctl_words *words, const struct ctl_answer 
     return EXIT_REFUSED;
 }
 
+/* Of what was printed. Returns the exit status. */
+static int print_shortfall(const struct ctl_words *words, const struct ctl_answer *answer)
+{
+    if (!words->form->shortfall)
+        return EXIT_DONE;
+    json_t *body = json_loadb(answer->body, answer->length, JSON_ALLOW_NUL, NULL);
+    char *shortfall = words->form->shortfall(body);
+    int status = shortfall ? ctl_complain(EXIT_REFUSED, "%s", shortfall) : EXIT_DONE;
+    free(shortfall);
+    json_decref(body);
+    return status;
+}
+
 /* Returns the exit status. A status that is no success may be an answer, too: that /readyz says no
  * is no failure of whoever asked. */
 static int print_answer(const struct ctl_words *words, const struct ctl_answer *answer)
@@ -135,7 +148,7 @@ static int print_answer(const struct ctl_words *words, const struct ctl_answer *
         print_body(answer, words->watch > 0 && !ctl_is_terminal(), stdout);
     if (fflush(stdout) != 0)
         return ctl_complain(EXIT_REFUSED, "the answer could not be written: %s", strerror(errno));
-    return EXIT_DONE;
+    return print_shortfall(words, answer);
 }
 
 /* Returns the exit status. */

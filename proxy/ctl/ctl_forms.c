@@ -112,8 +112,9 @@ const struct ctl_form ctl_forms[] = {
      .options = {{"json", NULL, NULL}},
      .usage = "reload [--json]",
      .help = "have the guard read its file again: what it takes, and what needs a restart\n"
-             "(exit status 1 when the file has errors: then nothing changes)",
-     .print = ctl_reload_print},
+             "(exit status 1 when the file has errors: nothing is taken; or a part cannot be)",
+     .print = ctl_reload_print,
+     .shortfall = ctl_reload_shortfall},
     {.name = "config",
      .method = "GET",
      .path = "/v1/config",

@@ -33,6 +33,9 @@ struct ctl_form {
     bool table_on_terminal; /* elsewhere, and without --table, it is JSON that was always read */
     bool is_live;           /* `top`: asks again and again by itself */
     long answers;           /* a status that is an answer, too, though it is no success; 0: none */
+    /* What a success lacks to be one, a new string, with which ctl exits as if refused; or NULL.
+     * Without such a function it lacks nothing. */
+    char *(*shortfall)(const json_t *body);
 };
 
 /* In the order in which they are listed. Their names are a contract with scripts. */

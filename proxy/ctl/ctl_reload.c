@@ -3,6 +3,8 @@
  */
 #include "ctl/ctl_reload.h"
 
+#include "base/memory.h"
+
 static const char *text(const json_t *of, const char *name)
 {
     const char *found = json_string_value(json_object_get(of, name));
@@ -72,4 +74,17 @@ void ctl_reload_print(const json_t *body, const char *option, const struct ctl_p
         fputs("nothing has changed\n", out);
     print_way(changes, out);
     print_left(json_object_get(json_object_get(body, "keyspaces"), "left"), out);
+}
+
+/* Only what is not taken, and not for want of a restart, has a reason. */
+char *ctl_reload_shortfall(const json_t *body)
+{
+    size_t i;
+    const json_t *change;
+    json_array_foreach(json_object_get(body, "changes"), i, change)
+    {
+        if (*text(change, "why"))
+            return xasprintf("%s was not taken: %s", text(change, "what"), text(change, "why"));
+    }
+    return NULL;
 }

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from ports import free_port
 from servers import PATIENCE, run_nestguard
 from waiting import wait_until
 
@@ -42,6 +43,17 @@ def test_it_says_what_was_taken_and_what_was_not(guard, database, cache, items):
     assert ctl(guard, "reload") == (0, "nothing has changed\nkeyspaces left as they are: items\n")
     # As after a signal the log has it, too.
     assert "reload: load_budget: 150, was 200" in guard.log()
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_cache_that_was_not_taken_is_a_failure_though_all_else_was(guard, database, items, option):
+    guard.configure({"cache": f"redis://127.0.0.1:{free_port()}", "database": database.url,
+                     "control_token": TOKEN, "keyspaces": [items(ttl="1h")], "workers": 1})
+    status, said = ctl(guard, "reload", *option)
+    assert status == 1
+    assert "nestguard ctl: cache was not taken: it cannot be used: cannot connect" in said
+    assert "ttl: 1h" in ctl(guard, "config")[1]
+    assert guard.redis().get("item:5") == b"payload 5"
 
 
 def test_of_a_file_with_an_error_nothing_is_taken_and_its_place_is_said(guard, database, cache, items):
