@@ -289,6 +289,9 @@ static void answer(struct client *client, const struct request *request, int key
         answer_at_once(client, request, keyspace);
 }
 
+/* Of what is longer the hashing takes more time than is won. */
+enum { PREFETCHED_BYTES = 1024 };
+
 __attribute__((noinline)) void membership_prefetch(const struct view *view,
                                                    const struct request *request)
 {
@@ -296,7 +299,8 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
     struct buffer text = {0};
     int keyspace = find_keyspace(view->config, request);
     const struct asked_filter *asked = keyspace == NOT_GUARDED ? NULL : &view->asked[keyspace];
-    if (!asked || !asked->filter || request->count != FIRST_ITEM + 1)
+    if (!asked || !asked->filter || request->count != FIRST_ITEM + 1 ||
+        request->arguments[FIRST_ITEM].length > PREFETCHED_BYTES)
         return;
     int count = item_keys_add(&view->config->keyspaces[keyspace].key,
                               request->arguments[FIRST_ITEM], &text, keys, 2);
