@@ -9,6 +9,8 @@
  * The owner's callbacks never run inside its own calls, as with libuv: what is due at once is done
  * by the idle handle.
  */
+#include "net/stream_tls.h"
+
 #include "net/allocate.h"
 #include "net/stream_tls_internal.h"
 #include "net/tls.h"

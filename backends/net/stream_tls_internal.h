@@ -3,7 +3,7 @@
 #define NESTGUARD_STREAM_TLS_INTERNAL_H
 
 #include "net/handshakes.h"
-#include "net/stream_tls.h"
+#include "net/stream.h"
 
 #include <openssl/bio.h>
 #include <openssl/ssl.h>

@@ -1,6 +1,8 @@
 /* From ciphertext that has come to the owner's read(). */
 #include "net/stream_tls_internal.h"
 
+#include "net/stream_tls.h"
+
 #include <limits.h>
 #include <openssl/err.h>
 
