@@ -361,6 +361,7 @@ static void submit(struct loads *loads, struct load_request *request)
     enum load_outcome foretold = rows_foretell(loads->options.rows, key);
     struct load *load = find_same(loads, key);
     request->line = NULL;
+    request->asked = clock_ms();
     if (load) {
         join_flight(load, request);
     } else if (foretold != LOAD_ROW) {

@@ -206,16 +206,33 @@ static size_t bytes_of(const struct load_request *request)
     return sizeof *request + request->key.text.length;
 }
 
+/* Who joined a query late and waits again is before what its client has asked since; a client has
+ * few here at once. NULL: before all. */
+static struct load_request *find_ahead(const struct load_line *line,
+                                       const struct load_request *request)
+{
+    struct load_request *ahead = line->last;
+    while (ahead && ahead->asked > request->asked)
+        ahead = ahead->ahead;
+    return ahead;
+}
+
+static void insert_behind(struct load_line *line, struct load_request *ahead,
+                          struct load_request *request)
+{
+    request->line = line;
+    request->ahead = ahead;
+    request->behind = ahead ? ahead->behind : line->first;
+    *(ahead ? &ahead->behind : &line->first) = request;
+    *(request->behind ? &request->behind->ahead : &line->last) = request;
+}
+
 void load_queue_push(struct load_queue *queue, struct load_request *request)
 {
     struct load_line *line = find_line(queue, request);
     if (!line)
         line = begin_line(queue, request);
-    request->line = line;
-    request->behind = NULL;
-    request->ahead = line->last;
-    *(line->last ? &line->last->behind : &line->first) = request;
-    line->last = request;
+    insert_behind(line, find_ahead(line, request), request);
     line->place.bytes += bytes_of(request);
     line->origin->place.bytes += bytes_of(request);
     queue->bytes += bytes_of(request);
@@ -353,7 +370,7 @@ void load_queue_each_overdue(struct load_queue *queue, uint64_t time,
 {
     struct load_line *line = NULL;
     while ((line = next_line(queue, line)))
-        while (line->first && line->first->queued <= time)
+        while (line->first && line->first->asked <= time)
             act(arg, line->first);
 }
 

@@ -48,7 +48,7 @@ struct load_queue {
 void load_queue_init(struct load_queue *queue);
 void load_queue_finish(struct load_queue *queue); /* nobody waits */
 
-/* At the end of its client's line; a client keeps its origin. */
+/* In its client's line, in the order of asking; a client keeps its origin. */
 void load_queue_push(struct load_queue *queue, struct load_request *request);
 
 /* Whose turn it is, taken out; NULL: nobody waits. */
@@ -66,7 +66,7 @@ void load_queue_charge(struct load_queue *queue, const struct load_request *requ
 void load_queue_shrink(struct load_queue *queue, size_t bytes,
                        void (*act)(void *arg, struct load_request *request), void *arg);
 
-/* Calls `act` for each that came at that time or before, which must take it out. */
+/* Calls `act` for each that asked at that time or before, which must take it out. */
 void load_queue_each_overdue(struct load_queue *queue, uint64_t time,
                              void (*act)(void *arg, struct load_request *request), void *arg);
 

@@ -59,7 +59,8 @@ struct load_request {
     bool late_and_stale;                  /* joined when the row had changed since */
     struct load_line *line;               /* that it waits in for its turn; NULL: in none */
     struct load_request *ahead, *behind;  /* in it */
-    uint64_t queued;                      /* uv_hrtime() when it came there */
+    uint64_t queued;                      /* clock_ms() when it came there */
+    uint64_t asked;                       /* and to the keeper: its patience counts from then */
     struct key key;
     char text[]; /* the key's */
 };

@@ -21,7 +21,7 @@ static struct load_request *push_at(struct load_queue *queue, char client, uint6
     struct load_request *request = xcalloc(1, sizeof *request);
     request->client = &clients[(int)client];
     request->origin = client < 'a' ? (uint64_t)client : 0;
-    request->queued = time;
+    request->asked = time;
     load_queue_push(queue, request);
     return request;
 }
@@ -383,6 +383,24 @@ static void those_that_came_before_a_time_are_found(void **state)
     must_be_empty(&queue);
 }
 
+/* Who has waited for something else meanwhile, and comes to the line behind those. */
+static void a_client_is_served_in_the_order_of_asking(void **state)
+{
+    static const uint64_t times[] = {3, 5, 4, 1, 5};
+    static const int order[] = {3, 0, 2, 1, 4};
+    struct load_request *requests[5];
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    for (int i = 0; i < 5; i++)
+        requests[i] = push_at(&queue, 'a', times[i]);
+    for (int i = 0; i < 5; i++) {
+        assert_ptr_equal(load_queue_next(&queue), requests[order[i]]);
+        free(requests[order[i]]);
+    }
+    must_be_empty(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +422,7 @@ int main(void)
         cmocka_unit_test(beginners_without_end_starve_nobody),
         cmocka_unit_test(a_crowd_is_cut_and_not_who_is_alone),
         cmocka_unit_test(those_that_came_before_a_time_are_found),
+        cmocka_unit_test(a_client_is_served_in_the_order_of_asking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
