@@ -14,6 +14,9 @@
  * - Whoever joins a query that is on its way may have seen a commit that the query does not see. A
  *   row that it finds is good for them unless it is stale or unseen. But "no row" is not: they are
  *   told so only by a query that began after they had asked.
+ * - Each request's patience counts from its own asking, whoever else waits for the key. When one's
+ *   time is over he is told, and the others wait on for the same query, joined by whoever comes: it
+ *   is never asked a second time while it is on its way.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
  *   snapshot holds must not be denied.
  */

@@ -156,7 +156,7 @@ static void on_row(void *arg, const struct row_result *result);
 void loads_ask(struct load *load)
 {
     struct loads *loads = load->loads;
-    load->stale = false;
+    load->stale = load->timed_out = false;
     load->unseen = visibility_has(loads->options.visibility, load->key);
     if (load->unseen)
         visibility_hurry(loads->options.visibility);
@@ -314,8 +314,9 @@ static struct load *start(struct loads *loads, struct key key)
     return load;
 }
 
-/* What the load is doing decides: waiting for its turn, filling, given up, or asking the database.
- */
+/* What the load is doing decides: waiting for its turn, filling, or asking the database. A query
+ * that took too long for others is joined like any: it may be about to answer, having waited behind
+ * slow ones or for the way of large rows, and if not the request's own time will end. */
 static void join_flight(struct load *load, struct load_request *request)
 {
     counter_add(&load->loads->options.counters[load->key.keyspace].coalesced, 1);
@@ -323,8 +324,6 @@ static void join_flight(struct load *load, struct load_request *request)
         loads_line_up(load, request);
     } else if (load->value) {
         loads_answer(request, LOAD_ROW, load->value);
-    } else if (load->timed_out) {
-        loads_answer(request, LOAD_TIMEOUT, NULL);
     } else {
         request->late = true;
         request->late_and_stale = load->stale || load->unseen;
@@ -417,19 +416,8 @@ void loads_revalued(struct loads *loads, int keyspace)
     }
 }
 
-/* The query may still be on its way: the load stays, so that the key is not asked for a second
- * time. */
-static void time_out(struct load *load)
-{
-    if (!load->asked || load->timed_out || load->value)
-        return;
-    load->timed_out = true;
-    loads_count_outcome(load->loads, load->key.keyspace, LOAD_TIMEOUT);
-    answer_all(load, LOAD_TIMEOUT, NULL);
-}
-
-/* The database has its own timeout for each statement; this one counts from the asking. A load that
- * was overtaken is not found here: its statement's time ends it. */
+/* The database has its own timeout for each statement; this one counts from each one's asking. A
+ * load that was overtaken is not found here: its statement's time ends it. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t timeout = loads->view->config->load_timeout_ms;
@@ -437,8 +425,8 @@ void loads_check_time(struct loads *loads, uint64_t now)
         loads_refuse_overdue(loads, now - timeout, LOAD_BUSY);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer) {
         struct load *load = container_of(node, struct load, node);
-        if (load->asked && now - load->started >= timeout + GRACE_MS)
-            time_out(load);
+        if (load->asked && now > timeout + GRACE_MS)
+            loads_time_out(load, now - timeout - GRACE_MS);
     }
 }
 
@@ -446,7 +434,7 @@ void loads_give_up(struct loads *loads)
 {
     loads_refuse_overdue(loads, UINT64_MAX, LOAD_TIMEOUT);
     for (struct keymap_node *node = loads->in_flight.oldest; node; node = node->newer)
-        time_out(container_of(node, struct load, node));
+        loads_time_out(container_of(node, struct load, node), UINT64_MAX);
 }
 
 bool loads_in_flight(const struct loads *loads, struct key key)

@@ -14,14 +14,12 @@ struct load {
     struct keymap_node node;
     struct loads *loads;
     struct key key;
-    uint64_t started; /* clock_ms() when the first who waits had asked */
-    uint64_t asked;   /* uv_hrtime() when the query was; 0: it was not yet */
+    uint64_t asked; /* uv_hrtime() when the query was; 0: it was not yet */
     /* Under which the query began and absences may be remembered; 0: under none. */
     uint64_t generation;
-    bool unseen; /* a change of the row was told that the query may not see yet */
-    bool stale;  /* the row has changed since the query began, or may have */
-    /* Everybody was told; kept until the query ends, so that it is not asked again meanwhile. */
-    bool timed_out;
+    bool unseen;        /* a change of the row was told that the query may not see yet */
+    bool stale;         /* the row has changed since the query began, or may have */
+    bool timed_out;     /* the query took too long for somebody, which is counted once */
     struct blob *value; /* while it is being written to the cache */
     /* By a change during that, or its keyspace is retired: no longer in flight for anybody, whose
      * key may belong to another keyspace by now. */
@@ -29,8 +27,8 @@ struct load {
     /* While it is being written: which fill that is, and those before and behind it. */
     uint64_t fill;
     struct load *fill_before, *fill_behind;
-    struct load_request *waiting, *last;
-    char text[]; /* the key's */
+    struct load_request *waiting, *last; /* in the order in which they asked */
+    char text[];                         /* the key's */
 };
 
 struct loads {
@@ -83,7 +81,11 @@ void loads_go_on(struct loads *loads);
 /* If too much waits, refuses some of whoever has most. */
 void loads_cut(struct loads *loads);
 
-/* Whoever has come at that time or before, and still waits. */
+/* Whoever waits for the query and had asked at that time or before: for them it takes too long. It
+ * goes on for the others, for who comes meanwhile, and for the cache. */
+void loads_time_out(struct load *load, uint64_t time);
+
+/* Whoever had asked at that time or before, and still waits in line. */
 void loads_refuse_overdue(struct loads *loads, uint64_t time, enum load_outcome outcome);
 
 #endif

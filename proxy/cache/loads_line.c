@@ -53,16 +53,12 @@ static void stop_waiting(struct loads *loads, struct load_request *request, uint
     count_turn(loads, request, now);
 }
 
-/* Its time counts from whoever has waited longest for it. */
 static void begin(struct load *load)
 {
     struct loads *loads = load->loads;
     uint64_t now = clock_ms();
-    load->started = now;
-    for (struct load_request *request = load->waiting; request; request = request->next) {
-        load->started = request->queued < load->started ? request->queued : load->started;
+    for (struct load_request *request = load->waiting; request; request = request->next)
         stop_waiting(loads, request, now);
-    }
     watch_add(loads->options.watch, load->key);
     loads_ask(load);
 }
@@ -153,4 +149,22 @@ void loads_refuse_overdue(struct loads *loads, uint64_t time, enum load_outcome 
 {
     struct refusal refusal = {loads, outcome};
     load_queue_each_overdue(&loads->queue, time, refuse_one, &refusal);
+}
+
+static void count_timeout(struct load *load)
+{
+    if (!load->timed_out)
+        loads_count_outcome(load->loads, load->key.keyspace, LOAD_TIMEOUT);
+    load->timed_out = true;
+}
+
+/* The first who waits has waited longest. The load stays, whoever does: its query ends it. */
+void loads_time_out(struct load *load, uint64_t time)
+{
+    struct load_request *request;
+    while ((request = load->waiting) && request->asked <= time) {
+        count_timeout(load);
+        leave(request);
+        loads_answer(request, LOAD_TIMEOUT, NULL);
+    }
 }

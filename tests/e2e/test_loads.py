@@ -215,6 +215,27 @@ def test_a_load_that_takes_too_long_ends_with_an_error(start_guard, database, it
     wait_until(lambda: get(guard, "item:5") == b"payload 5", PATIENCE, "the table's unlocking")
 
 
+def test_nobody_is_told_of_a_timeout_because_another_has_waited_for_longer(
+        start_guard, database, items):
+    """The first asks for two slow rows, one of which waits for the other. By then the others have
+    hardly waited."""
+    guard = start_guard(items(
+        value="CASE WHEN id <= 2 THEN pg_sleep(2.8)::text ELSE '' END || payload"),
+        load_connections=1, load_budget=1, load_timeout="4s")
+    others = range(40, 100)
+    with guard.wire() as first, guard.wire() as second, guard.wire() as third:
+        first.send(command("GET", "item:1") + command("GET", "item:2"))
+        assert first.read_reply() == bulk("payload 1")
+        second.send(b"".join(command("GET", f"item:{n}") for n in (2, *others)))
+        assert first.read_reply().startswith(b"-NESTGUARD timeout")
+        assert third.ask("GET", "item:2") == bulk("payload 2")
+        assert second.read_reply() == bulk("payload 2")
+        for n in others:
+            assert second.read_reply() == bulk(f"payload {n}")
+    assert guard.counter("nestguard_loads_total", result="row") == 2 + len(others)
+    assert guard.counter("nestguard_loads_total", result="timeout") == 1
+
+
 def test_a_slow_load_holds_up_no_other_client(start_guard, database, items, threads):
     database.execute("CREATE TABLE quick (id int PRIMARY KEY, v text)")
     database.execute("INSERT INTO quick VALUES (1, 'at once')")
