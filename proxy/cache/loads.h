@@ -16,7 +16,8 @@
  *   told so only by a query that began after they had asked.
  * - Each request's patience counts from its own asking, whoever else waits for the key. When one's
  *   time is over he is told, and the others wait on for the same query, joined by whoever comes: it
- *   is never asked a second time while it is on its way.
+ *   is never asked a second time while it is on its way. When the database gives it up, those who
+ *   had asked before it was sent are told; who joined since and has time left gets another query.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
  *   snapshot holds must not be denied.
  */

@@ -126,11 +126,22 @@ static struct load_request *take_waiting(struct load *load)
     return first;
 }
 
-/* Whether this answer is too old for a request that came while the query was on its way. */
-static bool too_old_for(const struct load_request *request, enum load_outcome outcome)
+/* To wait for another query. Where little is left of its time, one more would only add to what the
+ * database cannot do. */
+static bool has_time(const struct load *load, const struct load_request *request)
+{
+    uint64_t timeout = load->loads->view->config->load_timeout_ms;
+    return clock_ms() - request->asked < timeout - timeout / 4;
+}
+
+/* Whether this answer is too old for a request that came while the query was on its way. That the
+ * query's time is over does not mean that the request's is. */
+static bool too_old_for(const struct load *load, const struct load_request *request,
+                        enum load_outcome outcome)
 {
     return (outcome == LOAD_ABSENT && request->late) ||
-           (outcome == LOAD_ROW && request->late_and_stale);
+           (outcome == LOAD_ROW && request->late_and_stale) ||
+           (outcome == LOAD_TIMEOUT && request->late && has_time(load, request));
 }
 
 /* Those for whom the answer is too old stay. */
@@ -139,7 +150,7 @@ static void answer_all(struct load *load, enum load_outcome outcome, struct blob
     struct load_request *request = take_waiting(load);
     while (request) {
         struct load_request *next = request->next;
-        if (too_old_for(request, outcome))
+        if (too_old_for(load, request, outcome))
             loads_join(load, request);
         else
             loads_answer(request, outcome, value);

@@ -56,7 +56,8 @@ void row_load(struct lookup *lookup)
 }
 
 /* An answer that would be the same for those that still wait in the client's line: they would wait
- * for as long again, for the same table or for the same turn. */
+ * for as long again, for the same table or for the same turn. (The wait was the client's own: that
+ * others have waited for longer times out nobody, see loads.h.) */
 static bool holds_for(enum load_outcome outcome, int keyspace, const struct lookup *lookup)
 {
     return outcome == LOAD_DOWN || outcome == LOAD_BUSY || outcome == LOAD_CUT ||

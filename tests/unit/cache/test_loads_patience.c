@@ -168,6 +168,47 @@ static void one_that_waits_for_the_way_of_large_rows_is_wanted_by_who_joins_it(v
     bench_finish(&bench);
 }
 
+/* ---- a query that the database gives up ---- */
+
+static void who_joined_it_gets_another(void **state)
+{
+    struct bench bench;
+    struct asked first, joined;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &joined, "item:1");
+    fake_outcome(PG_TIMEOUT);
+    must_get(&bench, &first, LOAD_TIMEOUT);
+    must_wait(&bench, &joined);
+    assert_int_equal(fake_pool.count, 1);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    fake_outcome(PG_TIMEOUT);
+    must_get(&bench, &joined, LOAD_TIMEOUT);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 2);
+    assert_int_equal(fake_pool.count, 0);
+    bench_finish(&bench);
+}
+
+/* Of many who ask together all but one have joined it: they need not all wait a second time. */
+static void who_joined_it_when_it_began_gets_no_other(void **state)
+{
+    struct bench bench;
+    struct asked first, joined;
+    (void)state;
+    bench_init(&bench, "");
+    bench.shared->config->load_timeout_ms = 40;
+    ask(&bench, &first, "item:1");
+    ask(&bench, &joined, "item:1");
+    pass(40);
+    fake_outcome(PG_TIMEOUT);
+    must_get(&bench, &first, LOAD_TIMEOUT);
+    must_get(&bench, &joined, LOAD_TIMEOUT);
+    assert_int_equal(fake_pool.count, 0);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    bench_finish(&bench);
+}
+
 /* ---- another turn ---- */
 
 /* He was told nothing by the query that he joined; his time goes on from when he asked. */
@@ -201,6 +242,8 @@ int main(void)
         cmocka_unit_test(its_absence_is_told_to_nobody_who_joined_it),
         cmocka_unit_test(who_joins_one_that_hangs_waits_for_his_own_time),
         cmocka_unit_test(one_that_waits_for_the_way_of_large_rows_is_wanted_by_who_joins_it),
+        cmocka_unit_test(who_joined_it_gets_another),
+        cmocka_unit_test(who_joined_it_when_it_began_gets_no_other),
         cmocka_unit_test(who_waits_for_a_second_query_waits_no_longer_in_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

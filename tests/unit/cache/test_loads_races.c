@@ -438,7 +438,7 @@ static void one_random_step(struct bench *bench, struct asked *asked, int *count
 {
     char key[20];
     snprintf(key, sizeof key, "item:%d", rand() % RANDOM_KEYS);
-    switch (rand() % 8) {
+    switch (rand() % 9) {
     case 0:
     case 1:
         if (*count < RANDOM_ASKED)
@@ -456,6 +456,10 @@ static void one_random_step(struct bench *bench, struct asked *asked, int *count
     case 5:
         if (fake_redis.count)
             fill_ends(rand() % 2 ? REDIS_DONE : REDIS_DOWN);
+        break;
+    case 6:
+        if (fake_pool.count)
+            fake_outcome(PG_TIMEOUT);
         break;
     default:
         if (fake_pool.count && rand() % 2)
