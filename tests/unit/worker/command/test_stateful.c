@@ -477,6 +477,7 @@ static void the_own_connection_waits_for_what_was_sent_before(void **state)
     bench_finish(&bench);
 }
 
+/* Behind a MULTI nothing is done: it was meant for the transaction. */
 static void without_room_for_a_connection_it_is_an_error(void **state)
 {
     static const char busy[] = "-NESTGUARD busy: own_connections are used up\r\n";
@@ -485,10 +486,14 @@ static void without_room_for_a_connection_it_is_an_error(void **state)
     bench_init(&bench, "own_connections: 1\n");
     struct client *other = client_add(&bench.clients);
     type(other, MULTI);
-    type(bench.client, MULTI);
-    must_reply(bench.client, busy);
     type(bench.client, BLPOP);
     must_reply(bench.client, busy);
+    assert_int_equal(bench.client->state, CLIENT_OPEN);
+    size_t asked = bench.shared->count;
+    type(bench.client, MULTI SET_NEW EXEC);
+    must_reply(bench.client, busy);
+    assert_int_equal(bench.client->state, CLIENT_LEAVING);
+    assert_int_equal(bench.shared->count, asked);
     assert_int_equal(states_of(&bench), 0);
     other->pinned.states = 0;
     bench_finish(&bench);
