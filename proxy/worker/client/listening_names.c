@@ -9,6 +9,7 @@ struct listening *listening_of(struct client *client)
 {
     if (!client->pinned.listening)
         client->pinned.listening = xcalloc(1, sizeof *client->pinned.listening);
+    client->pinned.listening->client = client;
     return client->pinned.listening;
 }
 
@@ -23,19 +24,39 @@ struct subscription *subscription_find(const struct listening *listening, enum p
     return subscription_at(keymap_find(&listening->names[family], name, keymap_hash(name)));
 }
 
-void subscriptions_each(struct client *client, void (*act)(struct client *, struct subscription *))
+/* ---- a walk ---- */
+
+void subscriptions_begin_walk(struct listening *listening)
 {
-    struct keymap_node *next = NULL;
-    for (unsigned i = 0; i < PUBSUB_FAMILIES; i++)
-        for (struct keymap_node *node = client->pinned.listening->names[i].oldest; node;
-             node = next) {
-            next = node->newer;
-            act(client, subscription_at(node));
-        }
+    listening->walk.family = 0;
+    listening->walk.next = listening->names[0].oldest;
 }
 
-/* How many there are, where others see it. */
-static void show(struct client *client)
+static struct subscription *take_next(struct listening *listening)
+{
+    struct subscriptions_walk *walk = &listening->walk;
+    struct keymap_node *node;
+    while (!(node = walk->next)) {
+        if (++walk->family >= PUBSUB_FAMILIES)
+            return NULL;
+        walk->next = listening->names[walk->family].oldest;
+    }
+    walk->next = node->newer;
+    return subscription_at(node);
+}
+
+bool subscriptions_next(struct client *client, void (*act)(struct client *, struct subscription *))
+{
+    struct listening *listening = client->pinned.listening;
+    struct subscription *subscription;
+    for (unsigned i = 0; i < NAMES_AT_ONCE && (subscription = take_next(listening)); i++)
+        act(client, subscription);
+    return listening->walk.family < PUBSUB_FAMILIES;
+}
+
+/* ---- which there are ---- */
+
+void subscriptions_show(struct client *client)
 {
     struct pinned *pinned = &client->pinned;
     const struct keymap *names = pinned->listening->names;
@@ -68,16 +89,18 @@ struct subscription *subscription_add(struct client *client, enum pubsub_family 
     keymap_insert(&listening->names[family], &subscription->node);
     listening->beginning = subscription;
     listening->bytes += bytes_of(subscription);
-    show(client);
+    subscriptions_show(client);
     return subscription;
 }
 
 void subscription_take_out(struct client *client, struct subscription *subscription)
 {
     struct listening *listening = client->pinned.listening;
+    if (listening->walk.next == &subscription->node)
+        listening->walk.next = subscription->node.newer;
     keymap_remove(&listening->names[subscription->family], &subscription->node);
     listening->bytes -= bytes_of(subscription);
-    show(client);
+    subscriptions_show(client);
 }
 
 void subscription_let_go(struct subscription *subscription)

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "redis/topology/redis_place.h"
+#include "worker/client/listening_pace.h"
 #include "worker/client/pinned_room.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
@@ -28,6 +29,7 @@ static void note(struct post *post, struct subscription *subscription, bool ends
     struct ask *ask = xcalloc(1, sizeof *ask);
     *ask = (struct ask){.of = subscription, .ends = ends};
     subscription->asks++;
+    post->listening->asked++;
     if (post->last)
         post->last->next = ask;
     else
@@ -43,6 +45,7 @@ static struct ask take_first(struct post *post)
     if (!post->first)
         post->last = NULL;
     free(first);
+    listening_answered(post->listening);
     if (--ask.of->asks == 0 && ask.of->gone) {
         free(ask.of);
         ask.of = NULL;
@@ -67,19 +70,20 @@ void post_begin(struct post *post, struct subscription *subscription, struct rep
 
 void post_leave(struct subscription *subscription)
 {
-    if (subscription->post)
-        subscription->post->count--;
+    struct post *post = subscription->post;
     subscription->post = NULL;
+    if (post && --post->count == 0 && post->is_lost)
+        free(post);
 }
 
 void post_end(struct subscription *subscription, struct reply_slot *slot)
 {
-    struct post *post = subscription->post;
-    if (!post)
-        return;
-    note(post, subscription, true);
-    send_words(post, pubsub_word(subscription->family, true), subscription_name(subscription),
-               slot);
+    struct post *post = subscription_post(subscription);
+    if (post) {
+        note(post, subscription, true);
+        send_words(post, pubsub_word(subscription->family, true), subscription_name(subscription),
+                   slot);
+    }
     post_leave(subscription);
 }
 
@@ -125,16 +129,24 @@ struct post *post_of(const struct listening *listening, const struct upstream *u
     return post;
 }
 
-static struct post *open_at(struct client *client, struct pool *pool, int node,
-                            const struct upstream_owner *owner)
+int post_node_for(const struct client *client, const struct subscription *subscription)
+{
+    const struct pool *pool = client_pool(client);
+    return subscription->family == PUBSUB_SHARD
+               ? pool_node_of(pool, subscription_name(subscription))
+               : pool_node_for(pool, client->id);
+}
+
+static struct post *open_at(struct client *client, struct pool *pool, int node)
 {
     struct listening *listening = client->pinned.listening;
     struct upstream_options options = {.resp3 = client->replies.resp3,
                                        .name = client->self.name,
-                                       .owner = owner,
+                                       .owner = &listening_owner,
                                        .client = client};
     struct post *post = xcalloc(1, sizeof *post);
     post->upstream = pool_own(pool, node, &options);
+    post->listening = listening;
     pinned_count(client, 1);
     post->next = listening->posts;
     listening->posts = post;
@@ -142,7 +154,7 @@ static struct post *open_at(struct client *client, struct pool *pool, int node,
     return post;
 }
 
-struct post *post_at(struct client *client, int node, const struct upstream_owner *owner)
+struct post *post_at(struct client *client, int node)
 {
     struct pool *pool = client_pool(client); /* whose number it is, whatever is closed here */
     const struct redis_place *place = pool_place(pool, node);
@@ -150,7 +162,7 @@ struct post *post_at(struct client *client, int node, const struct upstream_owne
         if (post_leads_to(post, place))
             return post;
     posts_close(client, false);
-    return pinned_make_room(client, 1) ? open_at(client, pool, node, owner) : NULL;
+    return pinned_make_room(client, 1) ? open_at(client, pool, node) : NULL;
 }
 
 void post_close(struct client *client, struct post *post)
@@ -165,7 +177,9 @@ void post_close(struct client *client, struct post *post)
         take_first(post);
     upstream_close(post->upstream);
     pinned_discount(client, 1);
-    free(post);
+    post->is_lost = true;
+    if (!post->count)
+        free(post);
 }
 
 void posts_close(struct client *client, bool all)

@@ -6,6 +6,12 @@
 #include "worker/client/listening_names.h"
 
 struct redis_place;
+struct upstream_owner;
+
+enum { CONFIRMATION_ROOM = 64 }; /* of a command or confirmation, beside the name */
+
+/* Of every post: listening.c's. */
+extern const struct upstream_owner listening_owner;
 
 /* A connection's requests, in order. */
 struct ask {
@@ -14,8 +20,11 @@ struct ask {
     bool ends;
 };
 
+/* One that is lost, or was closed, is in no list, and goes with the last subscription that has it
+ * still: these are too many to be looked through then. */
 struct post {
     struct post *next;
+    struct listening *listening;
     struct upstream *upstream;
     struct ask *first, *last;
     struct subscription *refused; /* by the reply that just came, and begins */
@@ -23,11 +32,25 @@ struct post {
     bool is_lost;
 };
 
+/* NULL: it is heard nowhere, and was asked for nowhere. */
+static inline struct post *subscription_post(const struct subscription *subscription)
+{
+    return subscription->post && !subscription->post->is_lost ? subscription->post : NULL;
+}
+
+static inline bool subscription_is_heard(const struct subscription *subscription)
+{
+    return subscription_post(subscription) && !subscription->waits;
+}
+
 bool post_leads_to(const struct post *post, const struct redis_place *place);
 
 /* The client's post at that node, which is opened if there is none. NULL: own_connections are used
  * up. */
-struct post *post_at(struct client *client, int node, const struct upstream_owner *owner);
+struct post *post_at(struct client *client, int node);
+
+/* Where it is to be heard; NO_NODE: nobody knows. */
+int post_node_for(const struct client *client, const struct subscription *subscription);
 
 struct post *post_of(const struct listening *listening, const struct upstream *upstream);
 

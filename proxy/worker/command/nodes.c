@@ -416,10 +416,27 @@ static bool may_change_caches(const struct client *client)
     return own && upstream_route(own) != client->serving->route && !client_needs_own(client);
 }
 
+/* With many names: the input that these are in is to be its alone. */
+static bool stands_behind(const struct client *client, const struct request *request)
+{
+    struct span input = buffer_span(&client->in);
+    return is_subscription(request) && listening_has_pieces(request->count - 1) &&
+           request->raw.at > input.at && request->raw.at < input.at + input.length;
+}
+
 bool nodes_must_wait(const struct client *client, const struct request *request)
 {
-    return client->replies.first && pool_is_cluster(client_pool(client)) &&
-           (is_subscription(request) || may_change_caches(client));
+    bool is_behind = client->replies.first ? is_subscription(request) || may_change_caches(client)
+                                           : stands_behind(client, request);
+    return is_behind && pool_is_cluster(client_pool(client));
+}
+
+/* The bytes of an inline command were written over when it was parsed. */
+static const char *kept_words(const struct client *client, const struct request *request)
+{
+    struct span name = request->arguments[0];
+    bool stays = !request->is_inline && buffer_span(&client->in).at == request->raw.at;
+    return stays ? name.at + name.length + 2 : NULL;
 }
 
 /* Without names the first kind is an error, which a node says best. */
@@ -432,8 +449,9 @@ static bool subscribe(struct client *client, const struct request *request)
         go_home(client);
         return false;
     }
-    (ends ? listening_end : listening_begin)(client, family, request->arguments + 1,
-                                             request->count - 1);
+    const struct listening_words words = {request->arguments + 1, request->count - 1,
+                                          kept_words(client, request)};
+    (ends ? listening_end : listening_begin)(client, family, &words);
     return true;
 }
 

@@ -58,7 +58,7 @@ static int close_client(void **state)
 static struct upstream *hear_a(void)
 {
     const struct span name = span_of("a");
-    listening_begin(client, PUBSUB_SHARD, &name, 1);
+    listening_begin(client, PUBSUB_SHARD, &(struct listening_words){&name, 1, NULL});
     struct upstream *post = last_upstream;
     must_send(post, ASKED);
     cache_says(post, CONFIRMED);
@@ -149,7 +149,7 @@ static void an_end_that_was_not_asked_for_yet_is_no_answer(void **state)
     const struct span name = span_of("a");
     struct upstream *post = hear_a();
     (void)state;
-    listening_end(client, PUBSUB_SHARD, &name, 1);
+    listening_end(client, PUBSUB_SHARD, &(struct listening_words){&name, 1, NULL});
     cache_says(post, ENDED);
     must_reply(client, "");
     must_send(post, END);
@@ -164,7 +164,7 @@ static void begin_with_large_names(unsigned from, unsigned to)
     memset(text, 'x', sizeof text);
     for (unsigned i = from; i < to; i++) {
         struct span name = {text, sizeof text - i};
-        listening_begin(client, PUBSUB_CHANNEL, &name, 1);
+        listening_begin(client, PUBSUB_CHANNEL, &(struct listening_words){&name, 1, NULL});
     }
 }
 
