@@ -241,6 +241,37 @@ def test_a_message_does_not_wait_for_a_connection_that_is_yet_to_come_up(guard, 
             other.resume()
 
 
+def kill_subscribers(cluster):
+    for node in cluster.primaries:
+        node.client().execute_command("CLIENT", "KILL", "TYPE", "PUBSUB")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("kind", ["", "s"])
+def test_however_many_names_there_are_each_is_heard_until_its_end(guard, cluster, version, kind):
+    """They are asked for in pieces, with others' commands between them, and nothing shows of that."""
+    begin, end, names = f"{kind}subscribe", f"{kind}unsubscribe", [f"{CHANNEL}:{i}" for i in range(30000)]
+    some = names[::9999]
+    with connect(guard, version) as wire, guard.wire() as other:
+        wire.send(command("PING") + command(begin, *names) + command("GET", "item:404") + command("PING"))
+        assert wire.read_reply() == b"+PONG\r\n"
+        assert wire.read_replies(len(names)) == b"".join(
+            confirmed(version, begin, name, count) for count, name in enumerate(names, 1))
+        assert wire.read_reply() == (BOUND if version == 2 else b"_\r\n")
+        assert wire.read_reply() == (b"+PONG\r\n" if version == 3 else b"*2\r\n" + bulk("pong") + bulk(""))
+        for name in some:
+            other.ask(f"{kind}publish", name, "once")
+            assert wire.read_reply() == message(version, name, "once", f"{kind}message")
+        kill_subscribers(cluster)
+        for name in some if kind else []:  # whether any other is heard is said by one node alone
+            reach(guard, name, "again")
+            assert wire.read_reply() == message(version, name, "again")
+        wire.send(command(end, *names[:20000]) + command(end) + command("PING"))
+        assert wire.read_replies(len(names)) == b"".join(
+            confirmed(version, end, name, len(names) - count) for count, name in enumerate(names, 1))
+        assert wire.read_reply() == b"+PONG\r\n"
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_no_message_overtakes_what_is_said_of_many_names(guard, cluster, version):
     """The cache reads so long a command in pieces, and serves others between them."""
