@@ -10,7 +10,7 @@
 #include "worker/command/nodes.h"
 
 #include "worker/client/footing.h"
-#include "worker/client/listening.h"
+#include "worker/client/listening_commands.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/client/tracking.h"

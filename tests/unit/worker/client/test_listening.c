@@ -1,6 +1,7 @@
 /* What a client listens to in a cluster: nobody is deaf for long without knowing, and names that
  * are kept count. */
 #include "worker/client/listening.h"
+#include "worker/client/listening_commands.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /* Commands in a cluster with more names than are looked at in one visit: however many there are,
  * others have their turn between few of them, and what the client gets is what few would get. */
 #include "worker/client/listening.h"
+#include "worker/client/listening_commands.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
