@@ -6,8 +6,10 @@
  *            their sum, or the first error
  *
  * Of a command with more than LOOKUPS_AT_ONCE keys so many are decided upon and asked for at a
- * time, in turn with other clients: a piece. Its client has nothing else under way meanwhile: what
- * it asked before is answered, and what it asks next is not looked at. So, between two pieces,
+ * time, in turn with other clients: a piece. Before that it is looked through for a guarded key,
+ * likewise: without any it goes to the cache as it came, as one command. Its client has nothing
+ * else under way meanwhile: what it asked before is answered, and what it asks next is not looked
+ * at. So, between two pieces,
  *
  *   - nothing of the client's can overtake anything, whichever connection is its own by then;
  *   - a generation, a hint or an entry that comes holds for the keys that follow, as if each had
