@@ -10,7 +10,7 @@ enum { READ_BYTES = 64 * 1024 }; /* that an owner is asked to have room for */
 
 /* A visit decrypts for so long, and gives way to others in a turn of the loop that has taken more
  * than a millisecond; small records take as much of it as large ones. */
-enum { VISIT_NS = 100 * 1000, NS_OF_MS = 1000 * 1000 };
+enum { VISIT_NS = 250 * 1000, NS_OF_MS = 1000 * 1000 };
 
 /* A peer may change its keys, but whoever does so more often, and says nothing between, wants us to
  * be busy with that (BoringSSL has the same bound). */

@@ -281,7 +281,8 @@ static struct row_result as_cached(const struct load *load, const struct row_res
 static void take_row(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
-    if (!load->timed_out || result->outcome != LOAD_TIMEOUT) /* that has been counted */
+    /* Else that has been counted, or whoever asked has gone. */
+    if (result->outcome != LOAD_TIMEOUT || (!load->timed_out && loads_wants(load)))
         loads_count_outcome(loads, load->key.keyspace, result->outcome);
     account_for(load, result);
     if (result->other_spelling.at)

@@ -92,12 +92,13 @@ bool loads_wants(const void *arg)
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows
- * of max_value anybody could else have all the others wait. */
+ * of max_value anybody could else have all the others wait. Nor does who is on that way, which has
+ * a bound of its own: whose turn it is there asks nobody for a place. */
 static size_t at_database(const struct loads *loads)
 {
     const struct row_lane *lane = loads->options.rows->lane;
-    size_t waiting = lane ? lane->waiting : 0;
-    return loads->querying - (waiting < WAITING_LARGE ? waiting : WAITING_LARGE);
+    size_t waiting = lane ? lane->waiting : 0, inside = lane ? lane->inside : 0;
+    return loads->querying - inside - (waiting < WAITING_LARGE ? waiting : WAITING_LARGE);
 }
 
 void loads_go_on(struct loads *loads)

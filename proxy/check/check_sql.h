@@ -12,9 +12,9 @@
  * cache, words to somebody else. */
 bool check_is_sql(const struct problem *problem);
 
-/* All findings but notes: first those that no statement mends. The others are SQL from there to the
- * end, of which the finding is a comment: those of errors under "-- needed", in the order in which
- * they were found, then those of warnings under "-- advised". */
+/* All findings but notes: first those that no statement mends. The others are SQL, up to the
+ * notes, of which the finding is a comment: those of errors under "-- needed", in the order in
+ * which they were found, then those of warnings under "-- advised". */
 void check_sql_print(const struct problems *problems, FILE *out);
 
 #endif

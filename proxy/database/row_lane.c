@@ -13,8 +13,10 @@ static void go_on(struct row_lane *lane)
         size_t bytes = place->bytes;
         lane->first = place->next;
         lane->waiting--;
-        if (place->enter(place))
-            lane->taken += bytes;
+        if (!place->enter(place))
+            continue;
+        lane->taken += bytes;
+        lane->inside++;
     }
 }
 
@@ -32,5 +34,6 @@ void row_lane_wait(struct row_lane *lane, struct row_lane_place *place)
 void row_lane_leave(struct row_lane *lane, const struct row_lane_place *place)
 {
     lane->taken -= place->bytes;
+    lane->inside--;
     go_on(lane);
 }

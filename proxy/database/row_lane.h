@@ -23,7 +23,7 @@ struct row_lane {
     void *arg;
     size_t taken;
     struct row_lane_place *first, *last; /* who wait */
-    size_t waiting;
+    size_t waiting, inside;
 };
 
 /* Calls place->enter(): now, or when there is room. One that is larger than all there is goes

@@ -32,12 +32,13 @@
 #include <stdlib.h>
 
 enum {
-    STALL_BYTES = 1024 * 1024, /* replies waiting; then a shared connection goes on */
-    READ_BYTES = 64 * 1024,    /* room for one read, where input is kept */
-    SERVE_BYTES = 32 * 1024,   /* of input; then it is served before more is read */
-    ROUND_READS = 32,          /* likewise: each takes its time, and so does the reply */
-    KEEP_BYTES = 16 * 1024,    /* memory that an idle client keeps */
-    LEAVE_BYTES = 256 * 1024   /* that a leaving one may keep until its turn comes */
+    STALL_BYTES = 1024 * 1024,        /* replies waiting; then a shared connection goes on */
+    READ_BYTES = 64 * 1024,           /* room for one read, where input is kept */
+    BLOCKED_BYTES = 16 * 1024 * 1024, /* of a client that is blocked: then it is not read from */
+    SERVE_BYTES = 32 * 1024,          /* of input; then it is served before more is read */
+    ROUND_READS = 32,                 /* likewise: each takes its time, and so does the reply */
+    KEEP_BYTES = 16 * 1024,           /* memory that an idle client keeps */
+    LEAVE_BYTES = 256 * 1024          /* that a leaving one may keep until its turn comes */
 };
 
 static void flush(struct turn_task *task);
@@ -273,6 +274,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
     }
     client->heard = uv_now(&client->serving->loop);
     client->account.bytes += (size_t)count;
+    if (client->state == CLIENT_LEAVING)
+        return; /* it is read from for its end alone */
     take_input(client, room->base, (size_t)count);
     client_memory_came(client->clients, (size_t)count);
     client_queue_input(client);
@@ -282,12 +285,14 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 }
 
 /* What it waits for may never come. So it is read from though it may ask for no more: its end
- * stands behind all that it has sent, which counts as its memory meanwhile. An upload waits for its
- * client. */
+ * stands behind all that it has sent, which counts as its memory meanwhile; what is behind each of
+ * its commands is copied when that is a large one, and so bounded. An upload waits for its client.
+ */
 static bool must_see_end(const struct client *client)
 {
     bool is_here = client->state == CLIENT_OPEN || client->state == CLIENT_LEAVING;
-    return is_here && pinned_is_blocked(client) && !(client->pinned.states & PINNED_UPLOAD);
+    return is_here && pinned_is_blocked(client) && !(client->pinned.states & PINNED_UPLOAD) &&
+           buffer_length(&client->in) < BLOCKED_BYTES;
 }
 
 /* Reading follows from what is under way; nothing else starts or stops it. */
@@ -469,7 +474,7 @@ static void check_idle(struct client *client)
  * besides is for nobody, as with Redis. */
 static void check_blocked(struct client *client)
 {
-    if (!must_see_end(client))
+    if (!pinned_is_blocked(client) || client->pinned.states & PINNED_UPLOAD)
         return;
     update_reading(client);
     if (client->input_ended)

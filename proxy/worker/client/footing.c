@@ -20,6 +20,14 @@ bool footing_leads_to(const struct client *client, int node)
     return there && wanted && redis_place_equal(there, wanted);
 }
 
+void footing_lead(struct client *client, struct span key)
+{
+    const struct pool *pool = client_pool(client);
+    if (pool_is_cluster(pool) && (client->upstream != client->pinned.own ||
+                                  !footing_leads_to(client, pool_node_of(pool, key))))
+        client_go_to_key(client, key);
+}
+
 /* Two keys with one hash are a matter of who made them up, and of his own transaction. */
 bool footing_may_lack(const struct client *client, struct span key)
 {

@@ -35,6 +35,10 @@ bool footing_may_lack(const struct client *client, struct span key);
 /* Whether the client's own connection, which it has, leads to that node. */
 bool footing_leads_to(const struct client *client, int node);
 
+/* In a cluster: back to where a command of this key goes that is done in pieces, if the client was
+ * led elsewhere meanwhile, also from a connection of its own that it has for this command. */
+void footing_lead(struct client *client, struct span key);
+
 /* Before what needs it on the own connection: the node gives away, or gets, the state's slot. */
 void footing_precede(struct client *client);
 

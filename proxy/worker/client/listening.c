@@ -52,7 +52,8 @@ static void put_in_place(struct client *client, struct subscription *subscriptio
     struct listening *listening = client->pinned.listening;
     int node = post_node_for(client, subscription);
     bool is_left = subscription->begins || is_in_place(client, subscription, node);
-    listening->lacks |= !is_left || !subscription_is_heard(subscription);
+    bool waits = subscription->begins && subscription_post(subscription);
+    listening->lacks |= !is_left || !(waits || subscription_is_heard(subscription));
     if (is_left || client->state >= CLIENT_LEAVING)
         return;
     post_end(subscription, NULL);

@@ -227,6 +227,7 @@ void listening_command_end(struct listening *listening)
     command->slot = NULL;
     turn_cancel(&slot->serving->turn, &command->task);
     reply_slot_let_go(slot, command->held);
+    command->held = 0; /* it may be in line once more, to be settled */
     buffer_finish(&command->input);
     reply_slot_answered(slot);
 }

@@ -30,7 +30,7 @@
 
 #include <stdlib.h>
 
-enum { BATCH_COMMANDS = KEY_ASKS_MAX }; /* each has at most one key to ask for */
+enum { BATCH_COMMANDS = KEY_ASKS_MAX, MANY_ARGUMENTS = 512 }; /* each asks for one key at most */
 
 /* What one client has in a batch. */
 struct part {
@@ -160,6 +160,7 @@ static void parse_part(struct batch *batch, struct part *part)
             continue;
         add_request(batch, command, at);
         part->count++;
+        room = command->count > MANY_ARGUMENTS ? 0 : room; /* the rest may have to wait */
     }
 }
 
@@ -408,8 +409,7 @@ static void serve(struct turn_task *task)
     for (size_t i = 0; i < batch->parts; i++)
         client_took(batch->part[i].client, dispatch_part(batch, &batch->part[i]));
     turn_worked(&serving->turn, serving->arguments.count);
-    batch->count = batch->parts = batch->asks.count = 0;
-    serving->arguments.count = 0;
+    batch->count = batch->parts = batch->asks.count = serving->arguments.count = 0;
 }
 
 /* Before the turn's end, which alone is timed by itself. */

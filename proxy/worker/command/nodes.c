@@ -66,11 +66,13 @@ static void go_home(struct client *client)
 }
 
 /* What it reads there it is told of, if it is told of anything. True: it cannot be. */
-static bool is_untold(struct client *client, int node)
+static bool is_untold(struct client *client, const struct request *request, int node)
 {
     if (tracking_open(client, node) == 0)
         return false;
     pinned_refuse_busy(client);
+    if (!request || request->command->effect == EFFECT_WATCH)
+        client_leave(client); /* nothing of a transaction is done without it */
     return true;
 }
 
@@ -101,10 +103,8 @@ static bool begin_multi(struct client *client, const struct request *request)
 /* What it has held back so far goes to this node. False: it cannot. */
 static bool begin_at(struct client *client, int node)
 {
-    if (is_untold(client, node)) {
-        client_leave(client);
+    if (is_untold(client, NULL, node))
         return false;
-    }
     client_go_to(client, node);
     tracking_precede(client);
     client->pinned.tracking.caching = CACHING_UNSAID;
@@ -299,7 +299,7 @@ static bool go_to_key(struct client *client, const struct request *request,
         return false;
     }
     struct span key = key_of(request, way);
-    if (is_untold(client, node_of(client, key)))
+    if (is_untold(client, request, node_of(client, key)))
         return true;
     if (!needs_own(request))
         go_shared(client, request, key);
@@ -338,7 +338,7 @@ static bool go_by_keys(struct client *client, const struct request *request,
     if (is_one(request, way))
         return go_to_key(client, request, way);
     for (size_t i = way->key; i < request->count && tracking_is_on(client); i += way->step)
-        if (is_untold(client, pool_node_of(client_pool(client), request->arguments[i])))
+        if (is_untold(client, request, pool_node_of(client_pool(client), request->arguments[i])))
             return true;
     if (request->command->kind != COMMAND_MGET && request->command->kind != COMMAND_EXISTS)
         whole_by_keys(client, request, way);

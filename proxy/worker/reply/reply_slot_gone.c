@@ -12,7 +12,8 @@
 
 enum {
     MUCH_BYTES = 64 * 1024,
-    LOOKUPS_AT_ONCE = 16 * 1024 /* more than a megabyte */
+    LOOKUPS_AT_ONCE = 16 * 1024, /* more than a megabyte */
+    SLOT_COST = 256              /* beside them, in lookups */
 };
 
 static void free_rest(struct reply_slot *slot)
@@ -25,26 +26,33 @@ static void free_rest(struct reply_slot *slot)
     buffer_finish(&slot->reply);
 }
 
-/* From the end of its lookups, so that their number says how far that has come. */
-static bool free_some(struct reply_slot *slot)
+/* From the end of its lookups, so that their number says how far that has come. True: there are
+ * more than `most`. */
+static bool free_some(struct reply_slot *slot, size_t most)
 {
-    bool more = slot->lookup_count > LOOKUPS_AT_ONCE;
-    if (!more) {
+    if (slot->lookup_count <= most) {
         free_rest(slot);
         return false;
     }
-    slot->lookup_count -= LOOKUPS_AT_ONCE;
+    slot->lookup_count -= most;
     const char *last = (const char *)&slot->lookups[slot->lookup_count];
-    memory_forget((struct span){last, LOOKUPS_AT_ONCE * sizeof *slot->lookups});
+    memory_forget((struct span){last, most * sizeof *slot->lookups});
     return true;
 }
 
 static void run(struct turn_task *task)
 {
     struct gone_slots *gone = container_of(task, struct gone_slots, task);
-    struct reply_slot *slot = gone->first;
-    turn_worked(&slot->serving->turn, LOOKUPS_AT_ONCE);
-    if (!free_some(slot)) {
+    struct reply_slot *slot;
+    size_t left = LOOKUPS_AT_ONCE;
+    while (left && (slot = gone->first)) {
+        size_t cost = SLOT_COST + slot->lookup_count, some = cost < left ? cost : left;
+        turn_worked(&slot->serving->turn, some);
+        if (free_some(slot, left)) {
+            turn_line_up(&slot->serving->turn, task);
+            return;
+        }
+        left -= some;
         gone->first = slot->next;
         reply_slot_answered(slot);
     }

@@ -110,8 +110,8 @@ static void go_on_loading(struct replies *replies, enum load_outcome outcome, in
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct reply_slot *slot = lookup->slot;
-    slot->loading--;
     tell(lookup, outcome, value);
+    slot->loading--; /* only now: that may have been the end of the client's replies */
     if (slot->replies)
         go_on_loading(slot->replies, outcome, lookup->keyspace);
     else

@@ -497,8 +497,29 @@ static void a_large_row_that_waits_for_another_holds_no_place(void **state)
     fake_outcome(PG_DOWN);
     assert_int_equal(fake_pool.count, 1);
     end_queries(1);
-    assert_int_equal(lane.taken + lane.waiting, 0);
+    assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
     assert_int_equal(COUNTED(&bench, loads_timeout), 3);
+    bench_finish(&bench);
+}
+
+/* Those that have waited go on without asking for one. */
+static void large_rows_that_are_read_hold_no_place(void **state)
+{
+    struct bench bench;
+    struct asked large[3], small;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = {.most = 16000000};
+    bench.rows.lane = &lane;
+    fill_budget(&bench, large);
+    for (int i = 0; i < 3; i++)
+        fake_large_row((const char *[]){"7", "8", "9"}[i], "2000000");
+    assert_int_equal(lane.inside, 3);
+    ask(&bench, &small, "item:1");
+    assert_int_equal(fake_pool.count, 4);
+    end_queries(4);
+    must_get(&bench, &small, LOAD_DOWN);
+    assert_int_equal(lane.inside, 0);
     bench_finish(&bench);
 }
 
@@ -778,6 +799,7 @@ int main(void)
         cmocka_unit_test(when_too_much_waits_the_longest_line_is_cut),
         cmocka_unit_test(a_cut_makes_room_for_many),
         cmocka_unit_test(a_large_row_that_waits_for_another_holds_no_place),
+        cmocka_unit_test(large_rows_that_are_read_hold_no_place),
         cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
         cmocka_unit_test(who_waits_for_too_long_is_told),
         cmocka_unit_test(a_query_past_its_time_is_not_asked_again_while_it_runs),

@@ -496,7 +496,7 @@ static void small_records_are_read_in_many_turns(void **state)
     BIO *kept = keep_what_is_said(&caller);
     for (int i = 0; i < RECORDS; i++)
         assert_int_equal(SSL_write(caller.ssl, "x", 1), 1);
-    bench.peer.works_ns = 150 * 1000;
+    bench.peer.works_ns = 300 * 1000;
     send_kept(&caller, kept);
     RUN_UNTIL(&bench, bench.peer.got == RECORDS);
     assert_true(turns >= RECORDS);

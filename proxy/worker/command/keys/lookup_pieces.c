@@ -4,6 +4,7 @@
 #include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "worker/client/footing.h"
 #include "worker/client/tracking.h"
 #include "worker/reply/piecemeal.h"
 #include "worker/upstream/upstream.h"
@@ -60,6 +61,7 @@ static bool ask_next(struct piecemeal *piecemeal)
     struct client *client = client_of(slot->replies);
     add_lookups(pieces);
     struct range range = lookup_many_range(slot, pieces->first);
+    footing_lead(client, slot->lookups[range.first].key);
     if (!has_room(client, slot, range)) {
         reply_slot_starve(slot);
         return false;
@@ -104,11 +106,16 @@ static bool begin_lookups(struct pieces *pieces)
 }
 
 /* It is the cache's alone, which gets it as it came. */
-static void forward(struct reply_slot *slot)
+static void forward(struct pieces *pieces)
 {
-    struct upstream *upstream = client_of(slot->replies)->upstream;
-    if (!upstream_try_pour(upstream, slot, 0, &slot->keys))
+    struct reply_slot *slot = pieces->piecemeal.slot;
+    struct client *client = client_of(slot->replies);
+    struct span key;
+    take_keys(&pieces->left, &key, 1);
+    footing_lead(client, key);
+    if (!upstream_try_pour(client->upstream, slot, 0, &slot->keys))
         slot->kind->on_cache_failure(slot, 0, no_memory);
+    buffer_finish(&slot->keys);
     reply_slot_let_go(slot, slot->gathered);
 }
 
@@ -122,7 +129,7 @@ static bool search(struct piecemeal *piecemeal)
         return begin_lookups(pieces);
     turn_worked(&slot->serving->turn, SEARCHED_AT_ONCE);
     if (!pieces->unsearched.count)
-        forward(slot);
+        forward(pieces);
     return pieces->unsearched.count;
 }
 

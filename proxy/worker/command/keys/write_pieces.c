@@ -147,19 +147,12 @@ static bool find_piece(struct large_write *large)
     return range.end < named->count || settle_found(large);
 }
 
-/* In a cluster the client may have been led elsewhere meanwhile, also from a connection of its own
- * that it has for this command. */
 static void send_large(struct large_write *large)
 {
     struct reply_slot *slot = large->piecemeal.slot;
     struct client *client = client_of(slot->replies);
-    struct pool *pool = client_pool(client);
-    if (pool_is_cluster(pool) && !is_in_multi(large)) {
-        struct span key = large->named.keys[0];
-        if (client->upstream != client->pinned.own ||
-            !footing_leads_to(client, pool_node_of(pool, key)))
-            client_go_to_key(client, key);
-    }
+    if (!is_in_multi(large))
+        footing_lead(client, large->named.keys[0]);
     if (!upstream_try_pour(client->upstream, slot, 0, &large->input))
         slot->kind->on_cache_failure(slot, 0, "NESTGUARD out of memory");
 }

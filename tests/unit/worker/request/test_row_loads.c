@@ -74,14 +74,15 @@ static void write_answers(struct reply_slot *slot)
     buffer_finish(&answers);
 }
 
+static const struct reply_slot_kind load_kind = {.on_loaded = take_load, .finish = write_answers};
+
 /* A slot whose lookups were all asked to load. */
 static void load_all(struct bench *bench)
 {
-    static const struct reply_slot_kind kind = {.on_loaded = take_load, .finish = write_answers};
     struct span keys[KEYS];
     for (size_t i = 0; i < KEYS; i++)
         keys[i] = span_of("a:1");
-    struct reply_slot *slot = reply_slot_open(&bench->replies, &kind);
+    struct reply_slot *slot = reply_slot_open(&bench->replies, &load_kind);
     reply_slot_set_lookups(slot, keys, KEYS);
     for (size_t i = 0; i < KEYS; i++) {
         slot->lookups[i].keyspace = 0;
@@ -186,6 +187,41 @@ static void loads_of_a_client_that_went_are_not_asked_for(void **state)
     keeper_finish(&keeper, &bench);
 }
 
+/* One that does not read: the answer to its load ends it, and what it has goes back once. */
+static void a_client_that_goes_by_the_answer_itself_gives_back_all_once(void **state)
+{
+    enum { MANY = 2000 };
+    struct span keys[MANY];
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    struct serving *serving = bench.serving;
+    serving->turn.back = &serving->turn.front;
+    for (size_t i = 0; i < MANY; i++)
+        keys[i] = span_of("a:1");
+    struct reply_slot *slot = reply_slot_open(&bench.replies, &load_kind);
+    reply_slot_set_lookups(slot, keys, MANY);
+    slot->lookups[0].keyspace = 0;
+    row_load(&slot->lookups[0]);
+    slot->waiting++; /* for the cache */
+    reply_slot_answered(slot);
+    assert_int_equal(asked(&keeper), 1);
+    bench.replies.sending = serving_config(serving)->max_output + 1;
+    answer_next(&keeper, LOAD_ROW);
+    assert_int_equal(bench.replies.end, REPLIES_OVERFLOWN);
+    assert_ptr_equal(serving->gone.first, slot);
+    assert_int_equal(slot->waiting, 2);
+    turn_run_now(&serving->turn, &serving->gone.task);
+    assert_null(serving->gone.first);
+    assert_int_equal(slot->waiting, 1);
+    assert_int_equal(serving->free_slot_count, 0);
+    reply_slot_answered(slot);
+    assert_int_equal(serving->free_slot_count, 1);
+    turn_cancel(&serving->turn, &bench.task);
+    keeper_finish(&keeper, &bench);
+}
+
 static void a_timeout_holds_for_those_that_wait_for_their_turn(void **state)
 {
     char wanted[KEYS + 1] = {0};
@@ -213,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_keeper_is_told_that_a_client_went),
         cmocka_unit_test(no_turn_for_one_is_none_for_those_behind),
         cmocka_unit_test(loads_of_a_client_that_went_are_not_asked_for),
+        cmocka_unit_test(a_client_that_goes_by_the_answer_itself_gives_back_all_once),
         cmocka_unit_test(a_timeout_holds_for_those_that_wait_for_their_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
