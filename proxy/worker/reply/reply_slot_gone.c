@@ -12,8 +12,8 @@
 
 enum {
     MUCH_BYTES = 64 * 1024,
-    LOOKUPS_AT_ONCE = 16 * 1024, /* more than a megabyte */
-    SLOT_COST = 256              /* beside them, in lookups */
+    FREED_AT_ONCE = 16 * 1024, /* more than a megabyte */
+    SLOT_COST = 256            /* beside them, in lookups */
 };
 
 static void free_rest(struct reply_slot *slot)
@@ -44,7 +44,7 @@ static void run(struct turn_task *task)
 {
     struct gone_slots *gone = container_of(task, struct gone_slots, task);
     struct reply_slot *slot;
-    size_t left = LOOKUPS_AT_ONCE;
+    size_t left = FREED_AT_ONCE;
     while (left && (slot = gone->first)) {
         size_t cost = SLOT_COST + slot->lookup_count, some = cost < left ? cost : left;
         turn_worked(&slot->serving->turn, some);
