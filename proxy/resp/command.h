@@ -138,6 +138,13 @@ bool command_words_errors(struct span name);
 enum { COMMAND_NUMBERS = 400 };
 size_t command_number(const struct command *command);
 
+/* Of one that its kind says no more of: whether the keys that it names exist when it was done. */
+static inline bool command_makes_keys(const struct command *command)
+{
+    return command->kind == COMMAND_WRITE || command->kind == COMMAND_ADMIT ||
+           (command->kind == COMMAND_STATEFUL && command->first_key);
+}
+
 /* Whether so many words, the name included, may be right; true of commands whose arity is not
  * known. */
 bool command_arity_ok(const struct command *command, size_t count);

@@ -77,6 +77,19 @@ def test_several_large_arguments_of_one_command(guard, cache, value):
     assert cache.client().lrange("list", 0, -1) == parts
 
 
+def test_what_must_be_gathered_goes_over_a_connection_of_its_own(guard, cache, value):
+    """Others would wait behind it on a shared one."""
+    parts = [value[:3 * MEGABYTE], value[:2 * MEGABYTE]]
+    with guard.wire() as wire:
+        wire.send(command("SET", "before", "x")
+                  + command("MSET", "item:1", parts[0], "before", "y", "plain", parts[1])
+                  + command("GET", "before") + command("STRLEN", "item:1"))
+        assert wire.read_replies(4) == b"+OK\r\n+OK\r\n" + bulk("y") + b":%d\r\n" % len(parts[0])
+        assert guard.status()["own_connections"] == 1
+        assert wire.ask("EVAL", "return #ARGV[1]", "1", "item:2", value) == b":%d\r\n" % SIZE
+    assert cache.client().mget("item:1", "plain") == parts
+
+
 @pytest.mark.parametrize("first", [10, 20, 40])
 def test_many_arguments_are_passed_on_however_the_first_bytes_come(start_guard, items, cache,
                                                                    first):

@@ -299,6 +299,7 @@ __attribute__((noinline)) static void bequeath(struct client *client, size_t byt
     struct buffer *heir = client->heir, rest = {0};
     struct span all = buffer_span(&client->in);
     bool kept = buffer_try_append(&rest, all.at + bytes, all.length - bytes);
+    assert(!buffer_length(heir));
     buffer_finish(heir);
     *heir = client->in;
     heir->end = heir->start + bytes;

@@ -166,20 +166,6 @@ static void parse_part(struct batch *batch, struct part *part)
 
 /* ---- one command ---- */
 
-/* A web page that makes a browser talk to this port must not get a command through: its request
- * line and headers look like inline commands. */
-static bool is_http(const struct request *request)
-{
-    struct span name = request->arguments[0];
-    return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
-}
-
-static bool makes_keys(const struct command *command)
-{
-    return command->kind == COMMAND_WRITE || command->kind == COMMAND_ADMIT ||
-           (command->kind == COMMAND_STATEFUL && command->first_key);
-}
-
 static void dispatch_any(struct client *client, const struct request *request);
 
 /* CLIENT REPLY SKIP was the last command. */
@@ -209,12 +195,33 @@ static bool dispatch_led(struct client *client, const struct request *request)
            (client->pinned.states && dispatch_pinned(client, request));
 }
 
+static void dispatch_to_cache(struct client *client, const struct request *request)
+{
+    const struct command *command = request->command;
+    upload_lead(client, request);
+    if (!command_arity_ok(command, request->count)) {
+        request_forward(request, client); /* the cache says it best */
+    } else if (vanishing_has_all(request)) {
+        clearing_dispatch(client, request);
+    } else if (command_makes_keys(command) || command->kind == COMMAND_DELETE ||
+               vanishing_has(request)) {
+        if (write_dispatch(client, request) < 0)
+            resp_write_error(client_reply(client), "%s", write_refusal);
+    } else if (request->keyspace != NOT_GUARDED) {
+        lookup_dispatch_user(client, request);
+    } else if (command->kind == COMMAND_FORWARD) {
+        telling_forward(client, request);
+    } else if (!lookup_many_dispatch(client, request)) {
+        request_forward(request, client);
+    }
+}
+
 /* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
  * would change a shared connection gets as far as being forwarded. */
 static void dispatch_any(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
-    if (is_http(request)) {
+    if (request_is_http(request)) {
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
@@ -226,21 +233,8 @@ static void dispatch_any(struct client *client, const struct request *request)
         mode_dispatch(client, request);
     } else if (command_is_stateful(command, request->arguments, request->count)) {
         stateful_dispatch(client, request);
-    } else if (membership_dispatch(client, request)) {
-        return;
-    } else if (!command_arity_ok(command, request->count)) {
-        request_forward(request, client); /* the cache says it best */
-    } else if (vanishing_has_all(request)) {
-        clearing_dispatch(client, request);
-    } else if (makes_keys(command) || command->kind == COMMAND_DELETE || vanishing_has(request)) {
-        if (write_dispatch(client, request) < 0)
-            resp_write_error(client_reply(client), "%s", write_refusal);
-    } else if (request->keyspace != NOT_GUARDED) {
-        lookup_dispatch_user(client, request);
-    } else if (command->kind == COMMAND_FORWARD) {
-        telling_forward(client, request);
-    } else if (!lookup_many_dispatch(client, request)) {
-        request_forward(request, client);
+    } else if (!membership_dispatch(client, request)) {
+        dispatch_to_cache(client, request);
     }
 }
 
@@ -338,7 +332,7 @@ static inline size_t dispatch_each(struct batch *batch, const struct part *part)
         else if (must_wait(client, request))
             break;
         else
-            behind_write |= makes_keys(request->command);
+            behind_write |= command_makes_keys(request->command);
         dispatch_one(client, request);
     }
     return (size_t)(request - &batch->requests[part->first]);

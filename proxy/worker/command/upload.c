@@ -65,6 +65,13 @@ static bool may_tell_in_doubt(const struct client *client, const struct command 
     return command->telling != TELLS_NOT && upstream_is_doubted(client->upstream);
 }
 
+/* A node of a cluster may send the command on to another, and it would have to be sent anew. */
+static bool may_have_own(const struct client *client, const struct command *command)
+{
+    bool has_room = client->pinned.own || pinned_has_room(client, 1);
+    return has_room && !pool_is_cluster(client_pool(client)) && !may_tell_in_doubt(client, command);
+}
+
 /* Only a client without any state, and a command that its beginning says all of: others are
  * gathered, as far as limits let them. */
 static bool may_begin(const struct client *client, const struct command *command, size_t count)
@@ -72,12 +79,17 @@ static bool may_begin(const struct client *client, const struct command *command
     const struct config *config = serving_config(client->serving);
     bool forwarded = command->kind == COMMAND_FORWARD || command->kind == COMMAND_STATEFUL;
     bool plain = forwarded && command->effect == EFFECT_NONE;
-    if (pool_is_cluster(client_pool(client)))
-        return false; /* a node may send it on to another, and it would have to be sent anew */
-    bool room = client->pinned.own || pinned_has_room(client, 1);
-    return client->authenticated && !client->pinned.states && room &&
-           !may_tell_in_doubt(client, command) && (plain || is_write(command)) &&
-           command_arity_ok(command, count) && count <= config->max_arguments;
+    return client->authenticated && !client->pinned.states && may_have_own(client, command) &&
+           (plain || is_write(command)) && command_arity_ok(command, count) &&
+           count <= config->max_arguments;
+}
+
+/* What waits for a connection of its own leaves when that comes up, and would not be told at once
+ * that the server is doubted. */
+void upload_lead(struct client *client, const struct request *request)
+{
+    if (request->raw.length > UPLOAD_BYTES && may_have_own(client, request->command))
+        pinned_begin(client);
 }
 
 /* The key is copied: the input that it stands in is gone when the end comes. */

@@ -5,6 +5,7 @@
 #define NESTGUARD_UPLOAD_H
 
 #include "worker/client/incomplete.h" /* UPLOAD_BYTES */
+#include "worker/request/request.h"
 
 /* Begins with the command at the start of the input, which is not all there. Returns how many bytes
  * are done with; 0: it has to be gathered, as its keys or effects are not known from its beginning.
@@ -13,6 +14,10 @@ size_t upload_begin(struct client *client, const char *input, size_t length);
 
 /* Goes on while PINNED_UPLOAD is set. */
 size_t upload_go_on(struct client *client, const char *input, size_t length);
+
+/* One as large that was gathered takes that way, too, where it can: to be called before its slot is
+ * opened. */
+void upload_lead(struct client *client, const struct request *request);
 
 /* The rest will not come, or has nowhere to go. Nothing happens when none is under way. */
 void upload_abort(struct client *client);

@@ -3,6 +3,8 @@
 
 #include "worker/upstream/upstream.h"
 
+enum { GIVEN_BYTES = 1024 * 1024 };
+
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
@@ -54,13 +56,42 @@ __attribute__((noinline)) static bool send_inline(const struct request *request,
     return true;
 }
 
+bool request_is_http(const struct request *request)
+{
+    struct span name = request->arguments[0];
+    return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
+}
+
+/* Megabytes are not copied to the client's own connection, which has nothing else to write: the
+ * memory that they were read into goes over. Nothing stands before them in it, and what stands
+ * behind is served when they are answered. */
+__attribute__((noinline)) static bool give(const struct request *request, struct client *client,
+                                           struct reply_slot *slot, unsigned index)
+{
+    struct upstream *own = client->pinned.own;
+    if (client->upstream != own || buffer_span(&client->in).at != request->raw.at ||
+        upstream_has_gathered(own))
+        return false;
+    client_give_input(client, upstream_command(own, slot, index));
+    client_settle(client);
+    return true;
+}
+
+static bool send_as_sent(const struct request *request, struct client *client,
+                         struct reply_slot *slot, unsigned index)
+{
+    bool is_large = request->raw.length > GIVEN_BYTES;
+    return (is_large && give(request, client, slot, index)) ||
+           upstream_try_send(client->upstream, slot, index, request->raw);
+}
+
 /* Without memory its kind hears of it at once. That cannot end the slot under the caller's hands:
  * it waits for whoever opened it. */
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index)
 {
     bool sent = request->is_inline ? send_inline(request, client->upstream, slot, index)
-                                   : upstream_try_send(client->upstream, slot, index, request->raw);
+                                   : send_as_sent(request, client, slot, index);
     if (!sent)
         slot->kind->on_cache_failure(slot, index, "NESTGUARD out of memory");
 }

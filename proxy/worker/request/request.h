@@ -17,6 +17,10 @@ struct request {
     bool held;    /* of a guarded one: whether its filter may hold it */
 };
 
+/* A web page that makes a browser talk to this port must not get a command through: its request
+ * line and headers look like inline commands. */
+bool request_is_http(const struct request *request);
+
 /* Sends the command to the cache as request number `index` of the slot, one of this client's. */
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index);

@@ -89,6 +89,9 @@ void upstream_tell(struct upstream *upstream, const struct span *words, size_t c
 /* Whether there is memory for a command of so many bytes. */
 bool upstream_has_room(struct upstream *upstream, size_t bytes);
 
+/* Whether commands wait to be written, which the next would stand behind. */
+bool upstream_has_gathered(const struct upstream *upstream);
+
 /* Asks the server what it is. It changes nothing. */
 void upstream_ask_role(struct upstream *upstream);
 

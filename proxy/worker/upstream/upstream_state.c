@@ -30,6 +30,11 @@ void upstream_set_state(struct upstream *upstream, enum state state)
     upstream->since = clock_ms();
 }
 
+bool upstream_has_gathered(const struct upstream *upstream)
+{
+    return buffer_length(&upstream->out);
+}
+
 void upstream_set_tenure(struct upstream *upstream, enum tenure tenure)
 {
     static const unsigned allowed[] = {

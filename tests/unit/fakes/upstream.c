@@ -54,6 +54,11 @@ bool upstream_has_room(struct upstream *upstream, size_t bytes)
     return buffer_try_reserve(&upstream->out, bytes);
 }
 
+bool upstream_has_gathered(const struct upstream *upstream)
+{
+    return buffer_length(&upstream->out);
+}
+
 bool upstream_try_send(struct upstream *upstream, struct reply_slot *slot, unsigned index,
                        struct span bytes)
 {

@@ -175,6 +175,73 @@ static void a_command_that_the_guard_must_know_whole_is_gathered(void **state)
     }
 }
 
+#define GATHERED_HEAD "*5\r\n$4\r\nMSET\r\n$6\r\nitem:1\r\n$1\r\nv\r\n$6\r\nitem:2\r\n$2000000\r\n"
+
+static void gather(struct bench *bench)
+{
+    type(bench->client, GATHERED_HEAD);
+    type_bytes(bench->client, body, BODY);
+}
+
+/* Nobody else waits for it then, and nothing of it is copied. */
+static void
+what_was_gathered_goes_over_an_own_connection_in_the_memory_that_it_came_in(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, NO_ROOM_FOR_HELD);
+    gather(&bench);
+    buffer_reserve(&bench.client->in, strlen("\r\n" PING)); /* so that it moves no more */
+    const char *at = buffer_span(&bench.client->in).at;
+    type(bench.client, "\r\n" PING);
+    must_send(bench.shared, "");
+    struct span out = buffer_span(&own(&bench)->out);
+    assert_ptr_equal(out.at, at);
+    assert_int_equal(out.length, strlen(GATHERED_HEAD) + BODY + 2);
+    assert_memory_equal(out.at + out.length - 4, "vv\r\n", 4);
+    buffer_clear(&own(&bench)->out);
+    assert_int_equal(own(&bench)->count, 1);
+    cache_says(own(&bench), OK);
+    type(bench.client, "");
+    must_send(own(&bench), PING);
+    cache_says(own(&bench), "+PONG\r\n");
+    must_reply(bench.client, OK "+PONG\r\n");
+    bench_finish(&bench);
+}
+
+/* What the connection has to write first stays before it. */
+static void what_was_gathered_is_copied_behind_what_waits_to_be_written(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, NO_ROOM_FOR_HELD);
+    assert_int_equal(pinned_begin(bench.client), 0);
+    type(bench.client, PING);
+    gather(&bench);
+    type(bench.client, "\r\n");
+    struct span out = buffer_span(&own(&bench)->out);
+    assert_int_equal(out.length, strlen(PING) + strlen(GATHERED_HEAD) + BODY + 2);
+    assert_memory_equal(out.at, PING "*5", strlen(PING "*5"));
+    buffer_clear(&own(&bench)->out);
+    bench_finish(&bench);
+}
+
+static void what_was_gathered_stays_on_the_shared_connection_when_own_ones_are_used_up(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, NO_ROOM_FOR_HELD "own_connections: 1\n");
+    struct client *other = client_add(&bench.clients);
+    assert_int_equal(pinned_begin(other), 0);
+    other->pinned.states = PINNED_MULTI;
+    gather(&bench);
+    type(bench.client, "\r\n");
+    assert_null(own(&bench));
+    assert_int_equal(buffer_length(&bench.shared->out), strlen(GATHERED_HEAD) + BODY + 2);
+    other->pinned.states = 0;
+    bench_finish(&bench);
+}
+
 /* It would hold up all others there. */
 static void without_a_connection_of_its_own_it_is_gathered(void **state)
 {
@@ -269,6 +336,11 @@ int main(void)
         cmocka_unit_test(its_hint_is_in_its_clients_account),
         cmocka_unit_test(what_stands_behind_it_is_served_when_it_is_over),
         cmocka_unit_test(a_command_that_the_guard_must_know_whole_is_gathered),
+        cmocka_unit_test(
+            what_was_gathered_goes_over_an_own_connection_in_the_memory_that_it_came_in),
+        cmocka_unit_test(what_was_gathered_is_copied_behind_what_waits_to_be_written),
+        cmocka_unit_test(
+            what_was_gathered_stays_on_the_shared_connection_when_own_ones_are_used_up),
         cmocka_unit_test(without_a_connection_of_its_own_it_is_gathered),
         cmocka_unit_test(a_broken_header_ends_the_client),
         cmocka_unit_test(an_aborted_one_is_not_noted),
