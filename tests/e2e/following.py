@@ -110,6 +110,10 @@ def wait_removed(guard, database):
     wait_until(lambda: held_removals(guard) == 0, PATIENCE, guard.status)
 
 
+def purges_owed(guard):
+    return guard.status()["stream"]["purges_owed"]
+
+
 def wait_purged(cache, *keys):
     wait_until(lambda: not cache.client().exists(*keys), PATIENCE, f"{keys} to leave the cache")
 

@@ -3,7 +3,7 @@ nodes, of which only that one may cost more than its deletions."""
 import pytest
 
 from clusters import Cluster, slot_of
-from following import follow, wait_followed  # follow is a fixture
+from following import follow, purges_owed, wait_followed  # follow is a fixture
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -39,10 +39,6 @@ def change_all(database):
     for first in range(1, ROWS + 1, AT_ONCE):
         database.execute(f"UPDATE items SET payload = payload || '!' WHERE id >= {first} AND id < {first + AT_ONCE}")
         wait_followed(database)
-
-
-def purges_owed(guard):
-    return guard.status()["stream"]["purges_owed"]
 
 
 def is_down(guard, node):

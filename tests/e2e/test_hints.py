@@ -6,7 +6,7 @@ import itertools
 import pytest
 import redis
 
-from following import fill, follow, wait_generation, wait_purged, wait_removed  # a fixture, too
+from following import fill, follow, purges_owed, wait_generation, wait_purged, wait_removed  # a fixture, too
 from servers import PATIENCE
 from waiting import wait_until
 
@@ -200,6 +200,7 @@ def test_so_is_one_behind_the_truncation_of_its_table(follow, database, cache, i
     fill(guard, cache, "item:7")
     database.execute("TRUNCATE items")
     wait_purged(cache, "item:7")
+    wait_until(lambda: purges_owed(guard) == 0, PATIENCE, "the end of the sweep")
     guard.redis().set("item:7", "the application's own")
     wait_generation(guard, 2)
     assert guard.redis().get("item:7") == b"the application's own"

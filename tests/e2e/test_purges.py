@@ -6,8 +6,8 @@ import contextlib
 import pytest
 
 from beside import redis_beside
-from following import (fill, follow, paused, query_alone, senders, synchronous, wait_followed,
-                       wait_purged, wait_state)
+from following import (fill, follow, paused, purges_owed, query_alone, senders, synchronous,
+                       wait_followed, wait_purged, wait_state)
 from gate import Gate
 from gated import other  # a fixture
 from servers import PATIENCE
@@ -27,10 +27,6 @@ def gate(other):
 
 def change(database, *numbers):
     database.execute("UPDATE items SET payload = 'changed' WHERE id = ANY (%s)", (list(numbers),))
-
-
-def purges_owed(guard):
-    return guard.status()["stream"]["purges_owed"]
 
 
 def wait_settled(guard, database):
