@@ -110,8 +110,10 @@ size_t loads_count(const struct loads *loads); /* queries on their way */
 /* As refusals_latest(), until another view is used. */
 const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace);
 
-/* For rows.h's lane of large rows: whether somebody still waits for the load that it gave to
- * rows_load(); and, of the loads, that one had to wait there, whose place others may have. */
+/* For rows.h's lane of large rows: of a load that was given to rows_load(), from where it was asked
+ * for, and the bytes go to the account of who did; whether somebody still waits for it; and, of the
+ * loads, that one had to wait there, whose place others may have. */
+uint64_t loads_charge(void *loads, const void *load, size_t bytes);
 bool loads_wants(const void *load);
 void loads_have_place(void *loads);
 

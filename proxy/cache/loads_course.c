@@ -247,8 +247,8 @@ static enum loads_answer answer_of(enum load_outcome outcome)
     return outcome == LOAD_ABSENT ? LOADS_ABSENT : LOADS_ERROR;
 }
 
-/* By how long the database took, the window grows or shrinks; large values say nothing of that.
- * Their bytes count against whoever asked for them. */
+/* By how long the database took, the window grows or shrinks; large values say nothing of that. The
+ * bytes count against whoever asked for them; those of large ones have done so (loads_charge()). */
 static void tell_queue(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
@@ -256,9 +256,10 @@ static void tell_queue(struct load *load, const struct row_result *result)
     size_t bytes = result->value ? blob_span(result->value).length : 0;
     loads->querying--;
     histogram_add(&loads->queries[answer_of(result->outcome)], now - load->asked, 1);
-    if (bytes <= ROW_SMALL && (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT))
+    bool is_small = bytes <= ROW_SMALL;
+    if (is_small && (result->outcome == LOAD_ROW || result->outcome == LOAD_ABSENT))
         load_window_answered(&loads->window, now, now - load->asked, loads->queue.count > 0);
-    if (load->waiting)
+    if (is_small && load->waiting)
         load_queue_charge(&loads->queue, load->waiting, bytes);
 }
 

@@ -82,13 +82,28 @@ static bool is_gone(const struct load_request *request)
     return request->gone && atomic_load_explicit(request->gone, memory_order_relaxed);
 }
 
-bool loads_wants(const void *arg)
+/* The first who waits and is still there; NULL: nobody is. */
+static const struct load_request *asker_of(const struct load *load)
 {
-    const struct load *load = arg;
     const struct load_request *request = load->waiting;
     while (request && is_gone(request))
         request = request->next;
-    return request != NULL;
+    return request;
+}
+
+bool loads_wants(const void *load)
+{
+    return asker_of(load);
+}
+
+/* Before they are read: whose time is over by then has had them read all the same. */
+uint64_t loads_charge(void *arg, const void *load, size_t bytes)
+{
+    struct loads *loads = arg;
+    const struct load_request *request = asker_of(load);
+    if (request)
+        load_queue_charge(&loads->queue, request, bytes);
+    return request ? request->origin : 0;
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows

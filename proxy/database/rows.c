@@ -278,9 +278,13 @@ static void on_large(struct query *query, const struct row_result *result, size_
     bool again =
         bytes <= query->rows->config->max_value && query->statement != STATEMENT_LOAD_LARGE;
     struct row_result large = *result;
-    if (again && query->rows->lane) {
-        query->place = (struct row_lane_place){.bytes = bytes, .enter = enter_lane};
-        row_lane_wait(query->rows->lane, &query->place);
+    struct row_lane *lane = query->rows->lane;
+    if (again && lane) {
+        query->place = (struct row_lane_place){
+            .bytes = bytes,
+            .origin = lane->charge ? lane->charge(lane->arg, query->arg, bytes) : 0,
+            .enter = enter_lane};
+        row_lane_wait(lane, &query->place);
     } else if (again) {
         ask(query, STATEMENT_LOAD_LARGE);
     } else {

@@ -110,6 +110,7 @@ int loading_open(struct loading *loading, const struct loading_options *options,
     *loading = (struct loading){.rows.config = view->config,
                                 .rows.lane = &loading->lane,
                                 .lane = {.most = options->config->max_value,
+                                         .charge = loads_charge,
                                          .is_wanted = loads_wants,
                                          .on_wait = loads_have_place}};
     int status = open_pool(loading, options->loop, options->config);

@@ -47,6 +47,7 @@ struct bench {
     struct loads *loads;
     uint64_t generations;
     const void *client; /* of the requests that follow */
+    uint64_t origin;
     const _Atomic bool *gone;
 };
 
@@ -74,6 +75,7 @@ static inline void ask_keyspace(struct bench *bench, struct asked *asked, int ke
     request->message = (struct message){.kind = MESSAGE_LOAD, .sender = &bench->mailbox};
     request->lookup = (struct lookup *)asked;
     request->client = bench->client;
+    request->origin = bench->origin;
     request->gone = bench->gone;
     request->late = request->late_and_stale = true; /* the keeper must not trust these */
     request->key = key_copy(key_make(keyspace, key), request->text);
@@ -111,6 +113,16 @@ static inline void must_get_value(struct bench *bench, const struct asked *asked
 static inline void row_is(const char *value)
 {
     fake_row(FAKE_TEXT, (const char *[]){value, "1"}, 2);
+}
+
+/* Of large ones, as the keeper has it: wide enough for one of 2 MB. */
+static inline struct row_lane lane_of(const struct bench *bench)
+{
+    return (struct row_lane){.most = 3000000,
+                             .charge = loads_charge,
+                             .is_wanted = loads_wants,
+                             .on_wait = loads_have_place,
+                             .arg = bench->loads};
 }
 
 /* ---- the keeper ---- */

@@ -478,8 +478,7 @@ static void a_large_row_that_waits_for_another_holds_no_place(void **state)
     struct asked large[2], others[2];
     (void)state;
     bench_init(&bench, "");
-    struct row_lane lane = {
-        .most = 3000000, .is_wanted = loads_wants, .on_wait = loads_have_place, .arg = bench.loads};
+    struct row_lane lane = lane_of(&bench);
     bench.rows.lane = &lane;
     ask(&bench, &large[0], "item:1");
     ask(&bench, &large[1], "item:2");
@@ -499,6 +498,65 @@ static void a_large_row_that_waits_for_another_holds_no_place(void **state)
     end_queries(1);
     assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
     assert_int_equal(COUNTED(&bench, loads_timeout), 3);
+    bench_finish(&bench);
+}
+
+/* Whoever asks for many waits for them himself. */
+static void a_large_row_waits_for_one_of_each_other_place_at_most(void **state)
+{
+    struct bench bench;
+    struct asked many[3], one;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.origin = 1;
+    ask(&bench, &many[0], "item:1");
+    ask(&bench, &many[1], "item:2");
+    ask(&bench, &many[2], "item:3");
+    for (int i = 0; i < 3; i++)
+        fake_large_row((const char *[]){"1", "2", "3"}[i], "2000000");
+    bench.origin = 2;
+    ask(&bench, &one, "item:4");
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &many[0], LOAD_DOWN);
+    fake_large_row("4", "2000000");
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &many[1], LOAD_DOWN);
+    fake_row(FAKE_TEXT, (const char *[]){"payload", "4"}, 2);
+    must_get_value(&bench, &one, "payload");
+    fill_ends(REDIS_DONE);
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &many[2], LOAD_DOWN);
+    assert_int_equal(lane.taken + lane.waiting, 0);
+    bench_finish(&bench);
+}
+
+/* Whether he is still there when it comes or not. */
+static void a_large_row_is_paid_for_before_it_is_read(void **state)
+{
+    struct bench bench;
+    struct asked large, others[4];
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.origin = 1;
+    ask(&bench, &large, "item:1");
+    bench.origin = 2;
+    ask(&bench, &others[0], "item:2");
+    bench.origin = 3;
+    ask(&bench, &others[1], "item:3");
+    bench.origin = 1;
+    ask(&bench, &others[2], "item:4");
+    bench.origin = 2;
+    ask(&bench, &others[3], "item:5");
+    fake_large_row("1", "2000000");
+    fake_outcome(PG_DOWN);
+    assert_int_equal(fake_pool.count, 4);
+    assert_string_equal(fake_pool.queries[2].values[0], "5");
+    assert_string_equal(fake_pool.queries[3].values[0], "4");
+    end_queries(4);
     bench_finish(&bench);
 }
 
@@ -799,6 +857,8 @@ int main(void)
         cmocka_unit_test(when_too_much_waits_the_longest_line_is_cut),
         cmocka_unit_test(a_cut_makes_room_for_many),
         cmocka_unit_test(a_large_row_that_waits_for_another_holds_no_place),
+        cmocka_unit_test(a_large_row_waits_for_one_of_each_other_place_at_most),
+        cmocka_unit_test(a_large_row_is_paid_for_before_it_is_read),
         cmocka_unit_test(large_rows_that_are_read_hold_no_place),
         cmocka_unit_test(a_fill_takes_no_part_of_the_budget),
         cmocka_unit_test(who_waits_for_too_long_is_told),

@@ -148,8 +148,7 @@ static void one_that_waits_for_the_way_of_large_rows_is_wanted_by_who_joins_it(v
     struct asked large, other, joined;
     (void)state;
     bench_init(&bench, "");
-    struct row_lane lane = {
-        .most = 3000000, .is_wanted = loads_wants, .on_wait = loads_have_place, .arg = bench.loads};
+    struct row_lane lane = lane_of(&bench);
     bench.rows.lane = &lane;
     ask(&bench, &large, "item:1");
     ask(&bench, &other, "item:2");

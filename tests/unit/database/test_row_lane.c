@@ -1,9 +1,10 @@
-/* Large rows go as many at a time as their bytes allow, in the order of asking. */
+/* Large rows go as many at a time as their bytes allow, each place's in its turn. */
 #include "database/row_lane.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -97,6 +98,108 @@ static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
     assert_int_equal(lane.waiting, 0);
 }
 
+/* Of so many bytes each. */
+struct crowd {
+    struct row_lane lane;
+    struct row_lane_place places[400];
+    size_t count, left; /* who came; who has left */
+    const struct row_lane_place *order[400];
+    size_t gone;
+};
+
+static struct crowd crowd;
+
+static bool enter_in_order(struct row_lane_place *place)
+{
+    crowd.order[crowd.gone++] = place;
+    return true;
+}
+
+static void come(uint64_t origin, size_t bytes)
+{
+    struct row_lane_place *place = &crowd.places[crowd.count++];
+    *place = (struct row_lane_place){.bytes = bytes, .origin = origin, .enter = enter_in_order};
+    row_lane_wait(&crowd.lane, place);
+}
+
+static void leave_first(void)
+{
+    row_lane_leave(&crowd.lane, crowd.order[crowd.left++]);
+}
+
+/* The charge is the owner's: places have their origin from there. */
+static void origins_go_in_turn(void **state)
+{
+    static const uint64_t wanted[] = {1, 1, 2, 3, 1, 3, 1};
+    (void)state;
+    crowd = (struct crowd){.lane = {.most = 10}};
+    for (int i = 0; i < 4; i++)
+        come(1, 10);
+    come(2, 10);
+    come(3, 10);
+    come(3, 10);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        assert_int_equal(crowd.order[i]->origin, wanted[i]);
+        leave_first();
+    }
+    assert_null(crowd.lane.first);
+}
+
+/* By bytes: two of 5 are worth one of 10. */
+static void small_ones_have_more_turns(void **state)
+{
+    size_t small = 0;
+    (void)state;
+    crowd = (struct crowd){.lane = {.most = 10}};
+    for (int i = 0; i < 40; i++)
+        come(1, 10);
+    for (int i = 0; i < 40; i++)
+        come(2, 5);
+    while (crowd.gone < 31) {
+        leave_first();
+    }
+    for (size_t i = 1; i < 31; i++)
+        small += crowd.order[i]->origin == 2;
+    assert_in_range(small, 18, 22);
+    while (crowd.left < crowd.gone)
+        leave_first();
+    assert_int_equal(crowd.gone, 80);
+}
+
+/* Seeded: of two that have always somebody waiting neither gets ahead of the other by more than
+ * the largest; each is served in its order; and all are. */
+static void nobody_gets_ahead(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 50; seed++) {
+        size_t had[4] = {0}, waits[4] = {0}, next = 0;
+        const struct row_lane_place *last[4] = {0};
+        srandom(seed);
+        crowd = (struct crowd){.lane = {.most = 100}};
+        while (crowd.count < 300) {
+            uint64_t origin = (uint64_t)random() % 4;
+            come(origin, 100 + (size_t)random() % 100);
+            waits[origin]++;
+        }
+        while (crowd.left < crowd.gone) {
+            for (; next < crowd.gone; next++) {
+                uint64_t origin = crowd.order[next]->origin;
+                assert_true(!last[origin] || last[origin] < crowd.order[next]);
+                last[origin] = crowd.order[next];
+                had[origin] += next ? crowd.order[next]->bytes : 0; /* the first found it empty */
+                waits[origin]--;
+            }
+            for (int a = 0; a < 4; a++)
+                for (int b = 0; b < 4; b++)
+                    if (waits[a] && waits[b])
+                        assert_true(had[a] <= had[b] + 400);
+            leave_first();
+        }
+        assert_int_equal(crowd.gone, crowd.count);
+        assert_int_equal(crowd.lane.taken, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +207,9 @@ int main(void)
         cmocka_unit_test(nobody_overtakes),
         cmocka_unit_test(one_that_is_too_large_goes_alone),
         cmocka_unit_test(who_has_to_wait_is_told_of_and_may_be_forgotten),
+        cmocka_unit_test(origins_go_in_turn),
+        cmocka_unit_test(small_ones_have_more_turns),
+        cmocka_unit_test(nobody_gets_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
