@@ -293,16 +293,17 @@ void client_give_input(struct client *client, struct buffer *heir)
     client->heir = heir;
 }
 
-/* What stands behind was read with it: little. */
+/* What stands behind was read with it: little. So is what has been written to the heir meanwhile,
+ * which comes after it. */
 __attribute__((noinline)) static void bequeath(struct client *client, size_t bytes)
 {
     struct buffer *heir = client->heir, rest = {0};
     struct span all = buffer_span(&client->in);
     bool kept = buffer_try_append(&rest, all.at + bytes, all.length - bytes);
-    assert(!buffer_length(heir));
+    client->in.end = client->in.start + bytes;
+    buffer_append(&client->in, buffer_span(heir).at, buffer_length(heir));
     buffer_finish(heir);
     *heir = client->in;
-    heir->end = heir->start + bytes;
     client->in = rest;
     client->heir = NULL;
     if (!kept)

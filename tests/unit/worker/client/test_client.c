@@ -190,6 +190,25 @@ static void what_is_not_taken_stays_and_comes_again(void **state)
     assert_false(client->input_task.queued);
 }
 
+/* Nothing of it is copied but what is little: what stands behind it, here and there. */
+static void input_that_is_given_away_goes_as_it_is(void **state)
+{
+    struct buffer heir = {0};
+    (void)state;
+    buffer_append(&client->in, "one, two", 8);
+    buffer_reserve(&client->in, 100);
+    const char *at = client->in.bytes;
+    client_give_input(client, &heir);
+    buffer_append(&heir, "more", 4);
+    client_took(client, 5);
+    assert_ptr_equal(heir.bytes, at);
+    assert_int_equal(buffer_length(&heir), 9);
+    assert_memory_equal(buffer_span(&heir).at, "one, more", 9);
+    must_have_input("two");
+    buffer_finish(&heir);
+    end_turn();
+}
+
 /* It lies where every client's input is parsed: there it is only for this turn. */
 static void fresh_input_that_is_not_taken_moves_to_where_it_may_stay(void **state)
 {
@@ -250,6 +269,7 @@ int main(void)
         CLIENT_TEST(a_settling_client_waits_for_its_replies_only),
         CLIENT_TEST(input_that_cannot_complete_a_command_is_not_looked_at),
         CLIENT_TEST(what_is_not_taken_stays_and_comes_again),
+        CLIENT_TEST(input_that_is_given_away_goes_as_it_is),
         CLIENT_TEST(fresh_input_that_is_not_taken_moves_to_where_it_may_stay),
         CLIENT_TEST(a_protocol_has_its_own_shared_connection_once_somebody_speaks_it),
         CLIENT_TEST(one_with_its_own_connection_keeps_it_when_it_speaks_otherwise),
