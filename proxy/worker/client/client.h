@@ -72,9 +72,9 @@ struct account {
 /* The clients of a worker. */
 struct clients {
     struct serving *serving;
-    struct client *first;
-    struct keymap ids;       /* likewise all of them, by theirs */
-    _Atomic unsigned *total; /* of all workers */
+    struct client *first, *last; /* the newest, and who is here for longest */
+    struct keymap ids;           /* likewise all of them, by theirs */
+    _Atomic unsigned *total;     /* of all workers */
     struct strangers strangers;
     struct hosts hosts;
     uint64_t last_id;

@@ -240,10 +240,7 @@ uint64_t roster_cache_id(const struct client *client)
 
 void roster_walk_begin(struct roster_walk *walk, struct clients *clients)
 {
-    struct client *oldest = clients->first;
-    while (oldest && oldest->following)
-        oldest = oldest->following;
-    *walk = (struct roster_walk){clients, clients->walks, oldest, clients->last_id};
+    *walk = (struct roster_walk){clients, clients->walks, clients->last, clients->last_id};
     clients->walks = walk;
 }
 
@@ -277,8 +274,7 @@ static void pass_over(const struct clients *clients, const struct client *client
 void roster_enter(struct clients *clients, struct client *client)
 {
     client->following = clients->first;
-    if (clients->first)
-        clients->first->previous = client;
+    *(clients->first ? &clients->first->previous : &clients->last) = client;
     clients->first = client;
     client->by_id.key = (struct span){(const char *)&client->id, sizeof client->id};
     client->by_id.hash = client->id; /* it is ours, not chosen by anybody */
@@ -293,8 +289,7 @@ void roster_leave(struct client *client)
     pass_over(clients, client);
     keymap_remove(&clients->ids, &client->by_id);
     *(client->previous ? &client->previous->following : &clients->first) = client->following;
-    if (client->following)
-        client->following->previous = client->previous;
+    *(client->following ? &client->following->previous : &clients->last) = client->previous;
     atomic_fetch_sub_explicit(clients->total, 1, memory_order_relaxed);
     counter_add(&clients->serving->counters.clients, (uint64_t)-1); /* one less */
 }

@@ -118,13 +118,22 @@ void must_reply(struct client *client, const char *wanted)
 
 /* ---- the end ---- */
 
-static void free_client(struct client *client)
+static void remove_closed(struct client *client)
 {
+    roster_leave(client);
+    host_leave(&client->clients->hosts, client->serving, client->host);
     buffer_finish(&client->in);
     buffer_finish(&client->replies.out);
     buffer_finish(&client->replies.unheard);
     introduction_end(&client->self, true);
     free(client);
+}
+
+void client_remove(struct client *client)
+{
+    client_close(client);
+    turn_run(&client->serving->turn, TURN_WRITE);
+    remove_closed(client);
 }
 
 void fake_clients_finish(struct fake_clients *fake)
@@ -136,11 +145,8 @@ void fake_clients_finish(struct fake_clients *fake)
     turn_run(&fake->serving.serving->turn, TURN_WRITE);
     upstreams_finish();
     turn_run(&fake->serving.serving->turn, TURN_WRITE);
-    while ((client = fake->clients.first)) {
-        roster_leave(client);
-        host_leave(&fake->clients.hosts, client->serving, client->host);
-        free_client(client);
-    }
+    while ((client = fake->clients.first))
+        remove_closed(client);
     hosts_finish(&fake->clients.hosts);
     keymap_finish(&fake->clients.ids);
     pool_destroy(fake->serving.serving->pool);

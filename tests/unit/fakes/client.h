@@ -21,6 +21,9 @@ void fake_clients_finish(struct fake_clients *fake);
 /* An open one, on a shared connection to the cache. */
 struct client *client_add(struct fake_clients *fake);
 
+/* It closes, and is gone at once. Nothing of it is in line. */
+void client_remove(struct client *client);
+
 /* The client sends this, and the turn goes on to its end. */
 void type_bytes(struct client *client, const char *bytes, size_t length);
 void type(struct client *client, const char *text);
