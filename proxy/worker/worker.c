@@ -84,12 +84,27 @@ static void take_written(struct worker *worker, struct write_request *request)
     free(request);
 }
 
-/* What was gathered goes, and an empty one comes. */
+/* The keeper asks again only when it has its message back: it gets all that was gathered until all
+ * accounts were settled. */
 static void take_ledger(struct worker *worker, struct ledger_message *message)
 {
+    worker->ledger = message;
+    tour_begin(&worker->settling);
+}
+
+static void settle_account(struct tour *tour, struct client *client)
+{
+    (void)tour;
+    account_settle(client);
+}
+
+/* What was gathered goes, and an empty one comes. */
+static void give_ledger(struct tour *tour)
+{
+    struct worker *worker = container_of(tour, struct worker, settling);
+    struct ledger_message *message = worker->ledger;
     struct ledger *full = worker->serving.ledger;
-    for (struct client *client = worker->clients.first; client; client = client->following)
-        account_settle(client);
+    worker->ledger = NULL;
     worker->serving.ledger = message->ledger;
     message->ledger = full;
     mailbox_return(&message->message);
@@ -220,13 +235,32 @@ static void on_message(void *arg, struct message *message)
     }
 }
 
-static void check_client(struct client *client, uint64_t now)
+/* Who is closed stays in the list until libuv has let go of its socket: these may close whom they
+ * look at. */
+static void check_client(struct tour *tour, struct client *client)
 {
-    connection_check_progress(client, now);
+    connection_check_progress(client, tour->now);
     client_follow_host(client);
-    pinned_check(client, now);
-    tracking_check(client, now);
-    listening_check(client, now);
+    pinned_check(client, tour->now);
+    tracking_check(client, tour->now);
+    listening_check(client, tour->now);
+    client_memory_look(client);
+}
+
+/* The turn that is timed next stands for all: it is none in which these are looked at. */
+static void end_check(struct tour *tour)
+{
+    client_memory_settle(tour->clients);
+    measuring_tick(tour->clients->serving);
+}
+
+/* The tick before may still be looking at some. */
+static void check_clients(struct worker *worker)
+{
+    if (tour_is_under_way(&worker->checking))
+        return;
+    client_memory_begin(&worker->clients);
+    tour_begin(&worker->checking);
 }
 
 /* What no event would bring to light: peers that have fallen silent, and entries that have ended.
@@ -236,13 +270,8 @@ static void on_tick(uv_timer_t *tick)
     struct worker *worker = tick->data;
     uint64_t now = clock_ms();
     atomic_store_explicit(&worker->turn, now, memory_order_relaxed);
-    /* Who is closed stays in the list until libuv has let go of its socket: these may close whom
-     * they look at. */
-    for (struct client *client = worker->clients.first; client; client = client->following)
-        check_client(client, now);
+    check_clients(worker);
     strangers_check(&worker->clients, now);
-    client_memory_settle(&worker->clients);
-    measuring_tick(&worker->serving);
     serving_tell_log(&worker->serving, now);
     move_each(&worker->move, upstream_check_progress);
     move_tick(&worker->move);
@@ -274,7 +303,9 @@ static void on_cache_moved(void *arg)
     move_each(&((struct worker *)arg)->move, upstream_moved);
 }
 
-/* What has been asked for was by the map that was, or over as many connections as there were. */
+/* What has been asked for was by the map that was, or over as many connections as there were. All
+ * at once: what a client asks next goes by the new map, and would overtake what it has under way
+ * were it not settled by then. */
 static void on_keys_moved(void *arg)
 {
     struct worker *worker = arg;
@@ -302,12 +333,16 @@ static void run(void *arg)
     mailbox_return(worker->drain);
 }
 
+static void resume_client(struct tour *tour, struct client *client)
+{
+    (void)tour;
+    client_resume(client);
+}
+
 /* The upstream does not know who waits for it. */
 static void resume_clients(struct turn_task *task)
 {
-    struct worker *worker = container_of(task, struct worker, serving.relief);
-    for (struct client *client = worker->clients.first; client; client = client->following)
-        client_resume(client);
+    tour_repeat(&container_of(task, struct worker, serving.relief)->resuming);
 }
 
 static void weigh_clients(struct turn_task *task)
@@ -350,6 +385,11 @@ static void init_clients(struct worker *worker, const struct worker_options *opt
     worker->clients.memory = options->memory;
     worker->clients.last_id = (uint64_t)options->index << 40;
     worker->clients.batch = batch_create(&worker->serving);
+    worker->checking =
+        (struct tour){.clients = &worker->clients, .meet = check_client, .end = end_check};
+    worker->settling =
+        (struct tour){.clients = &worker->clients, .meet = settle_account, .end = give_ledger};
+    worker->resuming = (struct tour){.clients = &worker->clients, .meet = resume_client};
 }
 
 int worker_create(struct worker **out, const struct worker_options *options)

@@ -10,6 +10,7 @@
 
 #include "guard/expiry.h"
 #include "worker/client/client.h"
+#include "worker/client/tour.h"
 #include "worker/listener.h"
 #include "worker/move.h"
 #include "worker/reply/serving.h"
@@ -19,12 +20,16 @@ struct worker {
     struct clients clients;
     struct move move; /* of its connections, to another cache */
     uv_thread_t thread;
-    struct listeners listeners; /* one for each listen address */
-    uv_timer_t tick;            /* looks for what has taken too long */
-    struct expiry expiry;       /* of overrides */
-    struct message *drain;      /* the order to end, once it has come */
-    uint64_t drain_since;       /* clock_ms() */
-    _Atomic uint64_t turn;      /* clock_ms() of the last tick, for the keeper */
+    struct listeners listeners;    /* one for each listen address */
+    uv_timer_t tick;               /* looks for what has taken too long */
+    struct tour checking;          /* of the tick */
+    struct tour settling;          /* of accounts, for this: */
+    struct ledger_message *ledger; /* to be given back; NULL: the keeper has not asked */
+    struct tour resuming;          /* the cache takes commands again */
+    struct expiry expiry;          /* of overrides */
+    struct message *drain;         /* the order to end, once it has come */
+    uint64_t drain_since;          /* clock_ms() */
+    _Atomic uint64_t turn;         /* clock_ms() of the last tick, for the keeper */
 };
 
 struct worker_options {

@@ -69,6 +69,16 @@ struct account {
     uint64_t loads;         /* those of its replies, as of the last settling */
 };
 
+/* What a worker's clients take, as far as they have been looked at. */
+struct client_weight {
+    uint64_t number; /* clients->weighings, of this one */
+    size_t came;     /* what had come before it began */
+    size_t total;
+    size_t heap;     /* malloc()'s part, with that of those who are closing: it is not freed yet */
+    uint64_t origin; /* of the host whose clients take most; it may have gone since */
+    size_t bytes, largest; /* what they take, and one of them; 0: nobody takes anything */
+};
+
 /* The clients of a worker. */
 struct clients {
     struct serving *serving;
@@ -83,7 +93,9 @@ struct clients {
     struct client_memory *memory; /* of all workers; NULL: it has no bound */
     size_t memory_told;           /* this worker's part of it, as last seen; client_memory.c's */
     size_t memory_came;           /* bytes from clients, and for them, since then */
-    uint64_t weighings;           /* looks at what they take; client_memory.c's */
+    size_t memory_heap;           /* of malloc()'s, as last seen; likewise */
+    uint64_t weighings;           /* looks at what they take; likewise */
+    struct client_weight weight;  /* of the one in pieces */
     struct peak memory_peak;      /* of what malloc() has of it */
     uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
     uint64_t no_idle_login; /* likewise, of those below */

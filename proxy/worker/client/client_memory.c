@@ -80,13 +80,6 @@ size_t client_memory_of(const struct client *client)
     return taken_by(client).bytes;
 }
 
-/* What all take. */
-struct weight {
-    size_t total;
-    size_t heap; /* malloc()'s part, with that of those who are closing: it is not freed yet */
-    const struct host *heaviest; /* by what its clients take here; NULL: nobody takes anything */
-};
-
 /* Its clients have taken so much more; of the first of them the last look's is forgotten. */
 static void add_to_host(const struct clients *clients, struct host *host, size_t bytes)
 {
@@ -97,38 +90,53 @@ static void add_to_host(const struct clients *clients, struct host *host, size_t
     host->largest = bytes > host->largest ? bytes : host->largest;
 }
 
-static struct weight weigh(struct clients *clients)
+/* The host is noted as it is now, for in the course of a look it may go. */
+static void weigh(struct client_weight *weight, const struct client *client)
 {
-    struct weight weight = {0};
-    clients->weighings++;
-    for (struct client *client = clients->first; client; client = client->following) {
-        struct taken taken = taken_by(client);
-        weight.heap += taken.heap;
-        if (client->state >= CLIENT_CLOSING)
-            continue;
-        weight.total += taken.bytes;
-        add_to_host(clients, client->host, taken.bytes);
-        if (taken.bytes && (!weight.heaviest || client->host->bytes > weight.heaviest->bytes))
-            weight.heaviest = client->host;
-    }
-    return weight;
+    const struct host *host = client->host;
+    struct taken taken = taken_by(client);
+    weight->heap += taken.heap;
+    if (client->state >= CLIENT_CLOSING)
+        return;
+    weight->total += taken.bytes;
+    add_to_host(client->clients, client->host, taken.bytes);
+    if (host->bytes <= weight->bytes)
+        return;
+    weight->origin = host->origin;
+    weight->bytes = host->bytes;
+    weight->largest = host->largest;
 }
 
-static void show(const struct clients *clients, const struct host *host)
+static struct client_weight begin(struct clients *clients)
+{
+    return (struct client_weight){.number = ++clients->weighings, .came = clients->memory_came};
+}
+
+static void show(const struct clients *clients, uint64_t origin, size_t bytes, size_t largest)
 {
     struct heaviest_host *here = &clients->memory->heaviest[clients->serving->index];
-    atomic_store(&here->origin, host ? host->origin : 0);
-    atomic_store(&here->bytes, host ? host->bytes : 0);
-    atomic_store(&here->largest, host ? host->largest : 0);
+    atomic_store(&here->origin, origin);
+    atomic_store(&here->bytes, bytes);
+    atomic_store(&here->largest, largest);
 }
 
 /* The difference may be below zero: it wraps around, and so does the sum, which is right again. The
  * host is shown first, so that nobody sees too much and not yet whose it is. */
-static void tell(struct clients *clients, const struct weight *weight)
+static void tell(struct clients *clients, const struct client_weight *weight)
 {
-    show(clients, weight->heaviest);
+    show(clients, weight->origin, weight->bytes, weight->largest);
     atomic_fetch_add(&clients->memory->total, weight->total - clients->memory_told);
     clients->memory_told = weight->total;
+}
+
+/* All have been looked at. What came meanwhile may not have been seen. */
+static void take(struct clients *clients, const struct client_weight *weight)
+{
+    clients->memory_came -= weight->came;
+    clients->memory_heap = weight->heap;
+    peak_note(&clients->memory_peak, weight->heap);
+    if (clients->memory)
+        tell(clients, weight);
 }
 
 static void cut(struct client *client, size_t bytes)
@@ -236,8 +244,8 @@ static void find_candidates(const struct clients *clients, const struct host *he
 
 static bool is_too_much(const struct clients *clients)
 {
-    return atomic_load(&clients->memory->total) >
-           serving_config(clients->serving)->max_client_memory;
+    return clients->memory && atomic_load(&clients->memory->total) >
+                                  serving_config(clients->serving)->max_client_memory;
 }
 
 /* Of the heaviest host, for as long as it is that, and has its largest client here. What is cut is
@@ -249,7 +257,7 @@ static bool cut_some(struct clients *clients)
     size_t i = 0;
     if (!choice.host)
         return false;
-    show(clients, choice.host);
+    show(clients, choice.host->origin, choice.host->bytes, choice.host->largest);
     find_candidates(clients, choice.host, &candidates);
     for (; i < candidates.count && is_too_much(clients); i++) {
         size_t bytes = candidates.at[i].bytes;
@@ -264,30 +272,52 @@ static bool cut_some(struct clients *clients)
     return i > 0;
 }
 
-static struct weight check(struct clients *clients)
+static void weigh_all(struct clients *clients)
 {
-    struct weight weight = weigh(clients);
-    clients->memory_came = 0;
-    /* before anybody is cut off: what that one took is the larger part of it */
-    peak_note(&clients->memory_peak, weight.heap);
-    if (!clients->memory)
-        return weight;
-    tell(clients, &weight);
-    while (is_too_much(clients) && cut_some(clients)) {
-        weight = weigh(clients);
-        tell(clients, &weight);
-    }
-    return weight;
+    struct client_weight weight = begin(clients);
+    for (struct client *client = clients->first; client; client = client->following)
+        weigh(&weight, client);
+    take(clients, &weight);
 }
 
+/* What is given back is judged by what there was before anybody was cut off: that is the larger
+ * part of it. */
 void client_memory_check(struct clients *clients)
 {
-    check(clients);
+    do
+        weigh_all(clients);
+    while (is_too_much(clients) && cut_some(clients));
 }
 
+/* ---- in pieces ---- */
+
+void client_memory_begin(struct clients *clients)
+{
+    clients->weight = begin(clients);
+}
+
+/* If all were weighed in one go since it began, that is later than this. */
+static bool is_outdated(const struct clients *clients)
+{
+    return clients->weight.number != clients->weighings;
+}
+
+void client_memory_look(struct client *client)
+{
+    if (!is_outdated(client->clients))
+        weigh(&client->clients->weight, client);
+}
+
+/* What was seen is of no one moment, and some of it may have been freed since: who is to be cut off
+ * is looked for in one go. */
 void client_memory_settle(struct clients *clients)
 {
-    if (!peak_is_over(&clients->memory_peak, check(clients).heap))
+    if (!is_outdated(clients)) {
+        take(clients, &clients->weight);
+        if (is_too_much(clients))
+            client_memory_check(clients);
+    }
+    if (!peak_is_over(&clients->memory_peak, clients->memory_heap))
         return;
     resp_arguments_finish(&clients->serving->arguments);
     malloc_trim(0);

@@ -17,7 +17,7 @@ struct host {
     uint64_t large_bytes; /* of large replies, as of large_at; they leak away */
     uint64_t large_at;    /* clock_ms() */
     uint64_t much_until;  /* likewise; 0: they never were much */
-    size_t bytes;         /* that its clients took at the last look that saw any; */
+    size_t bytes;         /* that its clients took at the last look that saw any, so far; */
     size_t largest;       /* of these, one */
     uint64_t weighed;     /* and which look that was; client_memory.c's, all three */
 };

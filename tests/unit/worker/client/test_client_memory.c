@@ -225,6 +225,110 @@ static void what_came_is_looked_at_when_it_is_much(void **state)
     assert_int_equal(heavy->state, CLIENT_CLOSING);
 }
 
+/* ---- in pieces ---- */
+
+/* So many, from this one on to newer ones. */
+static void look_at(struct client *client, unsigned count)
+{
+    for (; client && count; count--, client = client->previous)
+        client_memory_look(client);
+}
+
+static void look_at_all(void)
+{
+    client_memory_begin(&fake.clients);
+    look_at(fake.clients.last, UINT_MAX);
+    client_memory_settle(&fake.clients);
+}
+
+static void looked_at_one_by_one_they_take_what_they_take(void **state)
+{
+    struct client *first = client_of_megabytes(3);
+    (void)state;
+    client_of_megabytes(5);
+    neighbour_of_megabytes(first, 4);
+    look_at_all();
+    assert_in_range(atomic_load(&memory.total), 12 * MEGABYTE, 13 * MEGABYTE);
+    assert_int_equal(atomic_load(&memory.heaviest[0].origin), first->replies.origin);
+    assert_in_range(atomic_load(&memory.heaviest[0].bytes), 7 * MEGABYTE, 8 * MEGABYTE);
+    assert_in_range(atomic_load(&memory.heaviest[0].largest), 4 * MEGABYTE, 5 * MEGABYTE);
+}
+
+static void who_takes_too_much_is_cut_off_by_a_look_in_pieces(void **state)
+{
+    struct client *light = client_of_megabytes(2), *heavy = client_of_megabytes(20);
+    (void)state;
+    look_at_all();
+    assert_int_equal(light->state, CLIENT_OPEN);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+    assert_in_range(atomic_load(&memory.total), 2 * MEGABYTE, 3 * MEGABYTE);
+}
+
+/* It was seen at the one, and then at the other. */
+static void nobody_is_cut_off_for_what_was_freed_meanwhile(void **state)
+{
+    struct client *first = client_of_megabytes(12), *second = client_add(&fake);
+    (void)state;
+    client_memory_begin(&fake.clients);
+    look_at(first, 1);
+    buffer_finish(&first->in);
+    buffer_try_reserve(&second->in, 12 * MEGABYTE);
+    look_at(second, 1);
+    client_memory_settle(&fake.clients);
+    assert_int_equal(clients_cut(), 0);
+    assert_in_range(atomic_load(&memory.total), 12 * MEGABYTE, 13 * MEGABYTE);
+}
+
+/* Their host is forgotten, too, as soon as others come. */
+static void who_is_heaviest_may_go_while_others_are_looked_at(void **state)
+{
+    struct client *heavy = client_of_megabytes(9), *light = client_of_megabytes(2);
+    uint64_t origin = heavy->replies.origin;
+    (void)state;
+    client_memory_begin(&fake.clients);
+    look_at(heavy, 1);
+    client_remove(heavy);
+    for (int i = 0; i < 8; i++)
+        client_add(&fake);
+    look_at(light, UINT_MAX);
+    client_memory_settle(&fake.clients);
+    assert_int_equal(atomic_load(&memory.heaviest[0].origin), origin);
+    look_at_all();
+    assert_in_range(atomic_load(&memory.total), 2 * MEGABYTE, 3 * MEGABYTE);
+    assert_int_equal(atomic_load(&memory.heaviest[0].origin), light->replies.origin);
+}
+
+/* That one is later. */
+static void a_look_at_all_at_once_ends_the_one_in_pieces(void **state)
+{
+    struct client *first = client_of_megabytes(4), *second = client_of_megabytes(5);
+    (void)state;
+    client_memory_begin(&fake.clients);
+    look_at(first, 1);
+    buffer_finish(&first->in);
+    client_memory_check(&fake.clients);
+    look_at(second, 1);
+    client_memory_settle(&fake.clients);
+    assert_in_range(atomic_load(&memory.total), 5 * MEGABYTE, 6 * MEGABYTE);
+    assert_in_range(atomic_load(&memory.heaviest[0].bytes), 5 * MEGABYTE, 6 * MEGABYTE);
+}
+
+/* Whose it is may have been looked at before. */
+static void what_comes_during_a_look_counts_beyond_it(void **state)
+{
+    struct client *heavy = client_add(&fake);
+    (void)state;
+    client_memory_came(&fake.clients, 5 * MEGABYTE);
+    client_memory_begin(&fake.clients);
+    look_at(heavy, 1);
+    buffer_try_reserve(&heavy->in, 20 * MEGABYTE);
+    client_memory_came(&fake.clients, 2 * MEGABYTE);
+    client_memory_settle(&fake.clients);
+    assert_int_equal(heavy->state, CLIENT_OPEN);
+    client_memory_came(&fake.clients, 6 * MEGABYTE);
+    assert_int_equal(heavy->state, CLIENT_CLOSING);
+}
+
 /* They come and are cut off before anybody looks at what may be given back; and they are freed only
  * after that. */
 static void what_cut_clients_took_is_given_back_when_they_are_freed(void **state)
@@ -238,11 +342,11 @@ static void what_cut_clients_took_is_given_back_when_they_are_freed(void **state
     client_memory_came(&fake.clients, 8 * MEGABYTE);
     assert_in_range(clients_cut(), 76, 99);
     assert_in_range(fake.clients.memory_peak.bytes, 60 * MEGABYTE, 80 * MEGABYTE);
-    client_memory_settle(&fake.clients);
+    look_at_all();
     assert_true(fake.clients.memory_peak.bytes >= 60 * MEGABYTE);
     for (size_t i = 0; i < 100; i++)
         buffer_finish(&heavy[i]->in);
-    client_memory_settle(&fake.clients);
+    look_at_all();
     assert_true(fake.clients.memory_peak.bytes < MEGABYTE);
 }
 
@@ -250,7 +354,7 @@ static void what_is_not_mallocs_is_no_peak_that_it_keeps(void **state)
 {
     struct client *heavy = client_of_megabytes(40);
     (void)state;
-    client_memory_settle(&fake.clients);
+    look_at_all();
     assert_int_equal(heavy->state, CLIENT_CLOSING);
     assert_true(fake.clients.memory_peak.bytes < MEGABYTE);
 }
@@ -260,7 +364,7 @@ static void without_a_bound_nobody_is_looked_at(void **state)
     struct client *heavy = client_of_megabytes(40);
     (void)state;
     fake.clients.memory = NULL;
-    client_memory_settle(&fake.clients);
+    look_at_all();
     assert_int_equal(heavy->state, CLIENT_OPEN);
 }
 
@@ -282,6 +386,12 @@ int main(void)
         TEST(a_host_is_weighed_with_what_it_takes_at_other_workers),
         TEST(no_evict_is_no_way_around_the_ceiling),
         TEST(what_came_is_looked_at_when_it_is_much),
+        TEST(looked_at_one_by_one_they_take_what_they_take),
+        TEST(who_takes_too_much_is_cut_off_by_a_look_in_pieces),
+        TEST(nobody_is_cut_off_for_what_was_freed_meanwhile),
+        TEST(who_is_heaviest_may_go_while_others_are_looked_at),
+        TEST(a_look_at_all_at_once_ends_the_one_in_pieces),
+        TEST(what_comes_during_a_look_counts_beyond_it),
         TEST(what_cut_clients_took_is_given_back_when_they_are_freed),
         TEST(what_is_not_mallocs_is_no_peak_that_it_keeps),
         TEST(without_a_bound_nobody_is_looked_at),
