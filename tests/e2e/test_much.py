@@ -1,4 +1,5 @@
-"""Hosts that take large replies have a connection to the cache for that, beside those of the others."""
+"""Hosts that take large replies have a connection to the cache for that, beside those of the others.
+Hosts that send more than it takes wait until it does."""
 import contextlib
 import random
 
@@ -148,3 +149,18 @@ def test_nobody_is_led_where_a_node_gives_no_more_connections(start_guard, items
             return len(set(connections(cluster.primaries[0], much[0], other, slot=keys[0]))) == 2
 
         wait_until(are_led, PATIENCE, "a connection apart to each node")
+
+
+def test_when_a_cache_that_stood_still_goes_on_so_do_all_whose_input_waits(start_guard, items, cache):
+    """They are more than are told of it at once, with more than the connection holds."""
+    guard = start_guard(items(), workers=1, cache_connections=1, cache_timeout="30s")
+    with contextlib.ExitStack() as wires:
+        crowd = [wires.enter_context(guard.wire()) for _ in range(300)]
+        cache.pause()
+        try:
+            for number, wire in enumerate(crowd):
+                wire.send(command("SET", f"other:{number}", "v" * 200_000))
+        finally:
+            cache.resume()
+        for wire in crowd:
+            assert wire.read_reply() == b"+OK\r\n"
