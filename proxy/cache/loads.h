@@ -111,10 +111,10 @@ size_t loads_count(const struct loads *loads); /* queries on their way */
 const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace);
 
 /* For rows.h's lane of large rows: of a load that was given to rows_load(), from where it was asked
- * for, and the bytes go to the account of who did; whether somebody still waits for it; and, of the
- * loads, that one had to wait there, whose place others may have. */
-uint64_t loads_charge(void *loads, const void *load, size_t bytes);
-bool loads_wants(const void *load);
+ * for; whether somebody still waits for it, to whose account so many bytes go; and, of the loads,
+ * that one had to wait there, whose place others may have. */
+uint64_t loads_origin_of(const void *load);
+bool loads_admit(void *loads, const void *load, size_t bytes);
 void loads_have_place(void *loads);
 
 struct loads_waits loads_waits(const struct loads *loads);

@@ -248,7 +248,7 @@ static enum loads_answer answer_of(enum load_outcome outcome)
 }
 
 /* By how long the database took, the window grows or shrinks; large values say nothing of that. The
- * bytes count against whoever asked for them; those of large ones have done so (loads_charge()). */
+ * bytes count against whoever asked for them; those of large ones have done so (loads_admit()). */
 static void tell_queue(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;

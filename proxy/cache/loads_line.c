@@ -91,19 +91,25 @@ static const struct load_request *asker_of(const struct load *load)
     return request;
 }
 
-bool loads_wants(const void *load)
+bool loads_wants(const struct load *load)
 {
     return asker_of(load);
 }
 
-/* Before they are read: whose time is over by then has had them read all the same. */
-uint64_t loads_charge(void *arg, const void *load, size_t bytes)
+uint64_t loads_origin_of(const void *load)
+{
+    const struct load_request *request = asker_of(load);
+    return request ? request->origin : 0;
+}
+
+/* Before they are read: whose time is over when they come has had them read all the same. */
+bool loads_admit(void *arg, const void *load, size_t bytes)
 {
     struct loads *loads = arg;
     const struct load_request *request = asker_of(load);
     if (request)
         load_queue_charge(&loads->queue, request, bytes);
-    return request ? request->origin : 0;
+    return request;
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows

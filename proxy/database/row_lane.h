@@ -2,9 +2,11 @@
  * queries can take in all is little; of large ones each may be as much as all of them. Who waits
  * here asks the database for nothing.
  *
- * Those who come from one place (`origin`) wait for each other in the order of asking, and have
- * the same share of the way as those from any other: start-time fair queueing (Goyal, Vin and Cheng
- * 1996), by bytes.
+ * Origins have turns, one row each; those of one origin go in the order of asking.
+ *
+ *   origin ─▶ origin ─▶ origin ─▶      the first one's first place is next, and nobody passes it
+ *     place     place     place
+ *     place               place
  */
 #ifndef NESTGUARD_ROW_LANE_H
 #define NESTGUARD_ROW_LANE_H
@@ -14,26 +16,27 @@
 #include <stdint.h>
 
 struct row_lane_place {
-    struct row_lane_place *next;
     size_t bytes;
     uint64_t origin; /* who share their turns */
-    uint64_t start;  /* the lane's: in bytes that one origin has had when it is this one's turn */
     /* Its turn has come. False: nobody wants the row any more, and the place is forgotten. */
     bool (*enter)(struct row_lane_place *place);
+    /* The lane's: of one origin, and of its first, the first of the next origin and its own last.
+     */
+    struct row_lane_place *behind, *next, *last;
 };
 
 /* The first five are set by its owner; the rest is zeroed. */
 struct row_lane {
     size_t most;
-    /* Whose bytes the load's are, who pays for them whether he waits for them or not: the origin.
-     * NULL: all are of one. */
-    uint64_t (*charge)(void *arg, const void *load, size_t bytes);
-    bool (*is_wanted)(const void *load); /* of who waits (rows.h); NULL: all are */
-    void (*on_wait)(void *arg);          /* one more has to wait; may be NULL */
+    /* Of who waits (rows.h): from where the row is asked for (NULL: all are of one origin); and
+     * when it is about to be read, whether anybody wants it, who pays for so many bytes (NULL: all
+     * are wanted). */
+    uint64_t (*origin_of)(const void *load);
+    bool (*admit)(void *arg, const void *load, size_t bytes);
+    void (*on_wait)(void *arg); /* one more has to wait; may be NULL */
     void *arg;
     size_t taken;
-    uint64_t now;                 /* the start of who entered last */
-    struct row_lane_place *first; /* who wait, by their starts */
+    struct row_lane_place *first, *last; /* who wait: the first of each origin */
     size_t waiting, inside;
 };
 

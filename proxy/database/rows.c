@@ -264,7 +264,7 @@ static bool enter_lane(struct row_lane_place *place)
 {
     struct query *query = container_of(place, struct query, place);
     const struct row_lane *lane = query->rows->lane;
-    bool is_wanted = !lane->is_wanted || lane->is_wanted(query->arg);
+    bool is_wanted = !lane->admit || lane->admit(lane->arg, query->arg, place->bytes);
     if (is_wanted)
         ask(query, STATEMENT_LOAD_LARGE);
     else
@@ -280,10 +280,10 @@ static void on_large(struct query *query, const struct row_result *result, size_
     struct row_result large = *result;
     struct row_lane *lane = query->rows->lane;
     if (again && lane) {
-        query->place = (struct row_lane_place){
-            .bytes = bytes,
-            .origin = lane->charge ? lane->charge(lane->arg, query->arg, bytes) : 0,
-            .enter = enter_lane};
+        query->place =
+            (struct row_lane_place){.bytes = bytes,
+                                    .origin = lane->origin_of ? lane->origin_of(query->arg) : 0,
+                                    .enter = enter_lane};
         row_lane_wait(lane, &query->place);
     } else if (again) {
         ask(query, STATEMENT_LOAD_LARGE);

@@ -299,9 +299,10 @@ __attribute__((noinline)) static void bequeath(struct client *client, size_t byt
 {
     struct buffer *heir = client->heir, rest = {0};
     struct span all = buffer_span(&client->in);
+    struct span since = buffer_span(heir);
     bool kept = buffer_try_append(&rest, all.at + bytes, all.length - bytes);
     client->in.end = client->in.start + bytes;
-    buffer_append(&client->in, buffer_span(heir).at, buffer_length(heir));
+    kept = buffer_try_append(&client->in, since.at, since.length) && kept;
     buffer_finish(heir);
     *heir = client->in;
     client->in = rest;

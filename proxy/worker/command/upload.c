@@ -65,7 +65,8 @@ static bool may_tell_in_doubt(const struct client *client, const struct command 
     return command->telling != TELLS_NOT && upstream_is_doubted(client->upstream);
 }
 
-/* A node of a cluster may send the command on to another, and it would have to be sent anew. */
+/* A node of a cluster may send the command on to another, and it would have to be sent anew; for
+ * what was gathered nodes.c sees to it. */
 static bool may_have_own(const struct client *client, const struct command *command)
 {
     bool has_room = client->pinned.own || pinned_has_room(client, 1);
@@ -84,11 +85,14 @@ static bool may_begin(const struct client *client, const struct command *command
            count <= config->max_arguments;
 }
 
-/* What waits for a connection of its own leaves when that comes up, and would not be told at once
- * that the server is doubted. */
+/* Of what is asked key by key little may come to the cache. What waits for a connection of its own
+ * leaves when that comes up, and would not be told at once that the server is doubted. */
 void upload_lead(struct client *client, const struct request *request)
 {
-    if (request->raw.length > UPLOAD_BYTES && may_have_own(client, request->command))
+    enum command_kind kind = request->command->kind;
+    bool asks_each = kind == COMMAND_MGET || kind == COMMAND_EXISTS;
+    bool is_large = request->raw.length > UPLOAD_BYTES && !asks_each;
+    if (is_large && may_have_own(client, request->command))
         pinned_begin(client);
 }
 

@@ -119,8 +119,8 @@ static inline void row_is(const char *value)
 static inline struct row_lane lane_of(const struct bench *bench)
 {
     return (struct row_lane){.most = 3000000,
-                             .charge = loads_charge,
-                             .is_wanted = loads_wants,
+                             .origin_of = loads_origin_of,
+                             .admit = loads_admit,
                              .on_wait = loads_have_place,
                              .arg = bench->loads};
 }

@@ -127,7 +127,6 @@ static void leave_first(void)
     row_lane_leave(&crowd.lane, crowd.order[crowd.left++]);
 }
 
-/* The charge is the owner's: places have their origin from there. */
 static void origins_go_in_turn(void **state)
 {
     static const uint64_t wanted[] = {1, 1, 2, 3, 1, 3, 1};
@@ -145,58 +144,78 @@ static void origins_go_in_turn(void **state)
     assert_null(crowd.lane.first);
 }
 
-/* By bytes: two of 5 are worth one of 10. */
-static void small_ones_have_more_turns(void **state)
+/* Whoever asks again as soon as it is answered, and never has one waiting, has no way past those
+ * who wait for room. */
+static void who_comes_again_and_again_passes_nobody(void **state)
 {
-    size_t small = 0;
     (void)state;
     crowd = (struct crowd){.lane = {.most = 10}};
-    for (int i = 0; i < 40; i++)
-        come(1, 10);
-    for (int i = 0; i < 40; i++)
-        come(2, 5);
-    while (crowd.gone < 31) {
+    come(1, 9);
+    come(1, 9);
+    for (int i = 0; i < 100 && crowd.gone < 20; i++) {
+        come(2, 1);
         leave_first();
     }
-    for (size_t i = 1; i < 31; i++)
-        small += crowd.order[i]->origin == 2;
-    assert_in_range(small, 18, 22);
-    while (crowd.left < crowd.gone)
-        leave_first();
-    assert_int_equal(crowd.gone, 80);
+    size_t of_first = 0;
+    for (size_t i = 0; i < 5; i++)
+        of_first += crowd.order[i]->origin == 1;
+    assert_int_equal(of_first, 2);
 }
 
-/* Seeded: of two that have always somebody waiting neither gets ahead of the other by more than
- * the largest; each is served in its order; and all are. */
-static void nobody_gets_ahead(void **state)
+/* Those that nobody wants any more take no turn from the others of their origin. */
+static void the_unwanted_have_no_turn(void **state)
+{
+    struct row_lane lane = {.most = 10};
+    struct row_lane_place places[4];
+    (void)state;
+    entered = 0;
+    for (int i = 0; i < 4; i++) {
+        places[i] = (struct row_lane_place){.bytes = 10, .origin = i == 3, .enter = enter};
+        row_lane_wait(&lane, &places[i]);
+    }
+    unwanted = &places[1];
+    row_lane_leave(&lane, &places[0]);
+    unwanted = NULL;
+    assert_int_equal(entered, 3);
+    assert_ptr_equal(lane.first, &places[3]);
+    assert_null(lane.first->next);
+    row_lane_leave(&lane, &places[2]);
+    row_lane_leave(&lane, &places[3]);
+    assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
+}
+
+/* Against a model, seeded: each has its turn behind the turns that others had before it came, and
+ * one of each origin for each of its own that it found. */
+static void nobody_waits_for_more_than_a_turn_of_each(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= 50; seed++) {
+    for (unsigned seed = 1; seed <= 100; seed++) {
         size_t had[4] = {0}, waits[4] = {0}, next = 0;
+        size_t bound[400], origins = 4; /* of each place: entries until its own, at most */
         const struct row_lane_place *last[4] = {0};
         srandom(seed);
         crowd = (struct crowd){.lane = {.most = 100}};
-        while (crowd.count < 300) {
-            uint64_t origin = (uint64_t)random() % 4;
-            come(origin, 100 + (size_t)random() % 100);
-            waits[origin]++;
-        }
-        while (crowd.left < crowd.gone) {
-            for (; next < crowd.gone; next++) {
-                uint64_t origin = crowd.order[next]->origin;
-                assert_true(!last[origin] || last[origin] < crowd.order[next]);
-                last[origin] = crowd.order[next];
-                had[origin] += next ? crowd.order[next]->bytes : 0; /* the first found it empty */
-                waits[origin]--;
+        while (crowd.count < 400 || crowd.left < crowd.gone) {
+            if (crowd.count < 400 && (random() % 2 || crowd.left == crowd.gone)) {
+                uint64_t origin = (uint64_t)random() % origins;
+                bound[crowd.count] = crowd.gone + (waits[origin] + 1) * origins;
+                waits[origin]++;
+                come(origin, 1 + (size_t)random() % 150);
+            } else {
+                leave_first();
             }
-            for (int a = 0; a < 4; a++)
-                for (int b = 0; b < 4; b++)
-                    if (waits[a] && waits[b])
-                        assert_true(had[a] <= had[b] + 400);
-            leave_first();
+            for (; next < crowd.gone; next++) {
+                const struct row_lane_place *place = crowd.order[next];
+                assert_true(!last[place->origin] || last[place->origin] < place);
+                assert_true(next <= bound[place - crowd.places]);
+                last[place->origin] = place;
+                had[place->origin]++;
+                waits[place->origin]--;
+            }
         }
         assert_int_equal(crowd.gone, crowd.count);
-        assert_int_equal(crowd.lane.taken, 0);
+        assert_int_equal(had[0] + had[1] + had[2] + had[3], crowd.count);
+        assert_int_equal(crowd.lane.taken + crowd.lane.waiting, 0);
     }
 }
 
@@ -208,8 +227,9 @@ int main(void)
         cmocka_unit_test(one_that_is_too_large_goes_alone),
         cmocka_unit_test(who_has_to_wait_is_told_of_and_may_be_forgotten),
         cmocka_unit_test(origins_go_in_turn),
-        cmocka_unit_test(small_ones_have_more_turns),
-        cmocka_unit_test(nobody_gets_ahead),
+        cmocka_unit_test(who_comes_again_and_again_passes_nobody),
+        cmocka_unit_test(the_unwanted_have_no_turn),
+        cmocka_unit_test(nobody_waits_for_more_than_a_turn_of_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
