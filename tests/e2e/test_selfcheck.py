@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from following import is_possible, publish
+from following import is_possible, publish, wait_generation
 from servers import PATIENCE
 from untold import NAMING_TABLES, NAMED, NO_ROW, RENAMED, named, rename_first  # fixtures, too
 from waiting import wait_until
@@ -142,7 +142,7 @@ class TestWithoutLog:
         database.execute("INSERT INTO items SELECT n, 'new' FROM generate_series(1002, 1100) n;"
                          "UPDATE items SET payload = payload || '.' WHERE id <= 50")
         gate.release()
-        guard.wait_guarding()
+        wait_generation(guard, 1)
         assert guard.generation() == 1 and self_check(guard)["rows_seen"] == 50
         assert not is_possible(guard, "item:1002")
         assert "the self-check failed" not in guard.log(500)
