@@ -297,7 +297,7 @@ static void free_worker(struct worker *worker)
     free(worker);
 }
 
-/* Connections that clients have of their own find out at the next tick. */
+/* Connections that clients have of their own find out at a tick. */
 static void on_cache_moved(void *arg)
 {
     move_each(&((struct worker *)arg)->move, upstream_moved);

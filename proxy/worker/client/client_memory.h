@@ -30,8 +30,9 @@ size_t client_memory_of(const struct client *client);
 /* Looks at all clients, and cuts off whom it must. */
 void client_memory_check(struct clients *clients);
 
-/* The same in pieces, once in a while: it begins, each client is looked at, and it ends, between
- * turns. What was needed for a peak, and is not any more, goes back to the system then. */
+/* The same in pieces, once in a while: it begins, each client is looked at, and it ends, while no
+ * command is being served. What was needed for a peak, and is not any more, goes back to the system
+ * then. */
 void client_memory_begin(struct clients *clients);
 void client_memory_look(struct client *client);
 void client_memory_settle(struct clients *clients);
