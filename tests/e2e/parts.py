@@ -21,6 +21,26 @@ MAX_LAG = 0.5
 ROUNDING = 0.003  # of times that the guard and the cache tell, in milliseconds
 
 
+class Soloist(threading.Thread):
+    """Its step() again and again for so many seconds, and then its close(). What went wrong is its
+    `problem`."""
+
+    def __init__(self, number, seconds):
+        super().__init__(daemon=True)
+        self.number, self.problem = number, None
+        self.chance = random.Random(f"{SEED} {number}")
+        self.end = time.monotonic() + seconds
+
+    def run(self):
+        try:
+            while time.monotonic() < self.end:
+                self.step()
+        except Exception as error:  # pylint: disable=broad-except
+            self.problem = f"NESTGUARD_SEED={SEED}: client {self.number}: {error!r}"
+        finally:
+            self.close()
+
+
 class Part(threading.Thread):
     """One of those that take part: step() again and again until the end."""
 

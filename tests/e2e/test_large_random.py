@@ -6,12 +6,11 @@ import collections
 import os
 import random
 import threading
-import time
 
 import pytest
 
 from gated import other  # a fixture
-from parts import SEED
+from parts import Soloist
 from servers import PATIENCE
 from waiting import wait_until
 from wire import Wire, bulk, command
@@ -22,30 +21,21 @@ PUT_SECOND = "redis.call('SET', KEYS[1], ARGV[1]) return #ARGV[2]"
 NOTHING = "none:%d"
 
 
-class Talker(threading.Thread):
+class Talker(Soloist):
     def __init__(self, number, guard, twin, may_have_state):
-        super().__init__(daemon=True)
-        self.number, self.guard, self.twin, self.may_have_state = number, guard, twin, may_have_state
-        self.chance = random.Random(f"{SEED} {number}")
-        self.end = time.monotonic() + SECONDS
-        self.lives, self.counts, self.problem = 0, collections.Counter(), None
+        super().__init__(number, SECONDS)
+        self.guard, self.twin, self.may_have_state = guard, twin, may_have_state
+        self.lives, self.counts = 0, collections.Counter()
         self.wires = []
         self.begin()
 
-    def run(self):
-        try:
-            while time.monotonic() < self.end:
-                self.step()
-        except Exception as error:  # pylint: disable=broad-except
-            self.problem = f"NESTGUARD_SEED={SEED}: client {self.number}: {error!r}"
-        finally:
-            for wire in self.wires:
-                wire.close()
+    def close(self):
+        for wire in self.wires:
+            wire.close()
 
     def begin(self):
         """As another client, with other keys: what the one before has left behind may yet be done."""
-        for wire in self.wires:
-            wire.close()
+        self.close()
         self.wires = [self.guard.wire(), Wire(self.twin.port, PATIENCE)]
         self.lives += 1
         first = 1_000_000 * (self.number + 1) + KEYS * self.lives
@@ -108,7 +98,7 @@ class Talker(threading.Thread):
         senders = [threading.Thread(target=self.send, args=(wire, data), daemon=True) for wire in self.wires]
         for sender in senders:
             sender.start()
-        said, wanted = ([reply for reply in iter(wire.read_reply, bulk("the end of it"))] for wire in self.wires)
+        said, wanted = (list(iter(wire.read_reply, bulk("the end of it"))) for wire in self.wires)
         for sender in senders:
             sender.join(PATIENCE)
         assert len(said) == len(wanted), (said, wanted)

@@ -4,14 +4,12 @@ what it has not done admits nothing. See random_run.py for the variables.
 """
 import collections
 import os
-import random
-import threading
 import time
 
 import pytest
 
 from following import follow, is_possible  # follow: a fixture
-from parts import SEED
+from parts import SEED, Soloist
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
@@ -63,15 +61,13 @@ COMMANDS = [(lambda key, value: ("SET", key, value), set_key),
             (lambda key, _: ("GET", key), read)]
 
 
-class Owner(threading.Thread):
+class Owner(Soloist):
     def __init__(self, number, guard, cache, hint_ttl):
-        super().__init__(daemon=True)
-        self.number, self.guard, self.cache, self.hint_ttl = number, guard, cache, hint_ttl
+        super().__init__(number, SECONDS)
+        self.guard, self.cache, self.hint_ttl = guard, cache, hint_ttl
         self.think = 0.1 if hint_ttl == LONG else 2 * hint_ttl  # seconds before EXEC, now and then
-        self.chance = random.Random(f"{SEED} {number}")
-        self.end = time.monotonic() + SECONDS
         self.values, self.never = {}, []  # of keys in the cache; keys that never were
-        self.counts, self.problem = collections.Counter(), None
+        self.counts = collections.Counter()
         self.numbers = iter(range(1_000_000 * (number + 1), 1_000_000 * (number + 2)))
         self.keys = [self.new_key() for _ in range(KEYS)]
         self.wire, self.other = guard.wire(), guard.wire()
@@ -79,15 +75,9 @@ class Owner(threading.Thread):
     def new_key(self):
         return f"item:{next(self.numbers)}"
 
-    def run(self):
-        try:
-            while time.monotonic() < self.end:
-                self.step()
-        except Exception as error:  # pylint: disable=broad-except
-            self.problem = f"NESTGUARD_SEED={SEED}: client {self.number}: {error!r}"
-        finally:
-            self.wire.close()
-            self.other.close()
+    def close(self):
+        self.wire.close()
+        self.other.close()
 
     def choose(self):
         """Some commands, one of them for a key that nobody has written before."""

@@ -1,9 +1,8 @@
 /* The plain way of a command: to the cache as it came, and its reply back as it came. */
 #include "worker/request/request.h"
 
+#include "worker/client/incomplete.h"
 #include "worker/upstream/upstream.h"
-
-enum { GIVEN_BYTES = 1024 * 1024 };
 
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
@@ -80,7 +79,7 @@ __attribute__((noinline)) static bool give(const struct request *request, struct
 static bool send_as_sent(const struct request *request, struct client *client,
                          struct reply_slot *slot, unsigned index)
 {
-    bool is_large = request->raw.length > GIVEN_BYTES;
+    bool is_large = request->raw.length > UPLOAD_BYTES;
     return (is_large && give(request, client, slot, index)) ||
            upstream_try_send(client->upstream, slot, index, request->raw);
 }

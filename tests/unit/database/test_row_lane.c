@@ -98,7 +98,7 @@ static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
     assert_int_equal(lane.waiting, 0);
 }
 
-/* Of so many bytes each. */
+/* Places in the order of coming, and in that of entering; who entered first leaves first. */
 struct crowd {
     struct row_lane lane;
     struct row_lane_place places[400];
