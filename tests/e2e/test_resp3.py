@@ -148,6 +148,24 @@ def test_hello_logs_in(start_guard, items):
         assert wire.ask("GET", "item:101") == NULL
 
 
+@pytest.mark.parametrize("words", [["default", "sesame", "SETNAME", "not a name"],
+                                   ["someone", "wrong", "SETNAME", "name"],
+                                   ["default", "wrong", "SETNAME", "name"]])
+def test_a_hello_that_is_refused_has_no_effect(start_guard, items, cache, words):
+    cache.client().acl_setuser("someone", enabled=True, passwords="+secret", categories=["+@all"])
+    guard = start_guard(items(), password="sesame")
+    with guard.wire() as wire:
+        assert wire.ask("HELLO", "3", "AUTH", *words).startswith(b"-")
+        assert wire.ask("GET", "item:1").startswith(b"-NOAUTH")
+        assert wire.ask("AUTH", "sesame") == b"+OK\r\n"
+        assert wire.ask("CLIENT", "GETNAME") == b"$-1\r\n"
+        hello(wire, 3, "AUTH", "someone", "secret", "SETNAME", "name")
+        assert wire.ask("CLIENT", "GETNAME") == bulk("name")
+        hello(wire, 3, "SETNAME", "")
+        assert wire.ask("CLIENT", "GETNAME") == NULL
+    cache.client().acl_deluser("someone")
+
+
 class OldRedis(servers.Redis):
     """One that does not know HELLO, as before Redis 6."""
 

@@ -41,6 +41,7 @@ void introduction_end(struct introduction *self, bool all)
     introduction_set(&self->name, NULL);
     introduction_set(&self->user, NULL);
     introduction_set(&self->asked, NULL);
+    introduction_set(&self->asked_name, NULL);
     if (!all)
         return;
     introduction_set(&self->library, NULL);

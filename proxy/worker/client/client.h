@@ -58,6 +58,7 @@ struct introduction {
     char *user;                      /* of the cache's own; NULL: the guard's one user, "default" */
     char *library, *library_version; /* CLIENT SETINFO */
     char *asked;                     /* for a name or user, until the cache has agreed */
+    char *asked_name;                /* by HELLO beside its user, likewise; "": for none */
 };
 
 /* What a client has asked for so far. */

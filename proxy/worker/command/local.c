@@ -31,15 +31,17 @@ static const char long_user[] = "NESTGUARD unsupported: a user's name has 1024 b
 static const char wrong_password[] =
     "WRONGPASS invalid username-password pair or user is disabled.";
 
-/* NULL: welcome; else the error. */
-static const char *authenticate(struct client *client, struct span password)
+/* NULL: it is the one of the guard's own user; else the error. */
+static const char *password_error(const struct client *client, struct span password)
 {
     const char *secret = serving_config(client->serving)->password;
-    if (secret && !secret_equal(password, span_of(secret)))
-        return wrong_password;
+    return secret && !secret_equal(password, span_of(secret)) ? wrong_password : NULL;
+}
+
+static void welcome(struct client *client)
+{
     client->authenticated = true;
     strangers_review(client);
-    return NULL;
 }
 
 static const struct reply_slot_kind refused_kind = {0};
@@ -63,8 +65,7 @@ static void take_refusal(struct reply_slot *slot, struct span cache_reply)
 /* The cache has taken the client for one of its users: its own connection is that user's. */
 static void become_user(struct client *client)
 {
-    client->authenticated = true;
-    strangers_review(client);
+    welcome(client);
     pinned_end_login(client);
     introduction_set(&client->self.user, client->self.asked);
     client->self.asked = NULL;
@@ -133,10 +134,13 @@ static void leave_user(struct client *client)
 /* As the guard's own user. */
 static void log_in(struct client *client, struct span password)
 {
-    const char *error = authenticate(client, password);
-    if (error)
+    const char *error = password_error(client, password);
+    if (error) {
         refuse(client, error);
-    else if (client->pinned.states & PINNED_USER)
+        return;
+    }
+    welcome(client);
+    if (client->pinned.states & PINNED_USER)
         leave_user(client);
     else
         client_answer(client, NULL);
@@ -242,8 +246,9 @@ static void write_hello(struct buffer *out, struct span reply, const struct clie
                serving_config(client->serving)->cluster_commands != CLUSTER_COMMANDS_PASS);
 }
 
-/* The reply has the form of the protocol that the connection speaks, and from now on the client.
- */
+/* All that a HELLO is for comes with the cache's yes, or nothing of it: its AUTH, as whom it may
+ * have asked the cache; its name; and the protocol, which is the connection's, whose form the reply
+ * has. */
 static void hello_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
@@ -251,6 +256,8 @@ static void hello_reply(struct reply_slot *slot, unsigned index, struct span cac
     write_hello(reply_slot_output(slot), cache_reply, client);
     if (cache_reply.at[0] == '-')
         return;
+    welcome(client);
+    client_take_name(client);
     bool before = client->replies.resp3;
     client_speak(client, cache_reply.at[0] == '%');
     if (client->replies.resp3 != before)
@@ -285,22 +292,21 @@ static void hello_default_reply(struct reply_slot *slot, unsigned index, struct 
 static const struct reply_slot_kind hello_default_kind = {.on_cache = hello_default_reply,
                                                           .on_cache_failure = request_take_failure};
 
-/* What the guard decides by itself; NULL: the cache may be asked. */
-static const char *check_hello(struct client *client, const struct greeting *greeting)
+/* What the guard decides by itself; NULL: the cache may be asked. Nothing has changed by it. */
+static const char *hello_error(const struct client *client, const struct greeting *greeting)
 {
-    const char *error = NULL;
-    bool foreign = greeting->user && !is_own_user(*greeting->user);
-    if (foreign && !introduction_has_room(*greeting->user))
-        return long_user;
-    if (greeting->user && !foreign)
-        error = authenticate(client, *greeting->password);
-    if (!error && greeting->name)
-        error = client_set_name(client, *greeting->name);
-    if (!error && !foreign && !client->authenticated)
-        error = "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
-                "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client "
-                "and select the RESP protocol version at the same time";
-    return error;
+    const char *error = greeting->name ? client_name_error(*greeting->name) : NULL;
+    if (error)
+        return error;
+    if (greeting->user && is_own_user(*greeting->user))
+        return password_error(client, *greeting->password);
+    if (greeting->user)
+        return introduction_has_room(*greeting->user) ? NULL : long_user;
+    if (client->authenticated)
+        return NULL;
+    return "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
+           "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client "
+           "and select the RESP protocol version at the same time";
 }
 
 /* What HELLO tells of the server, the cache itself tells. On a shared connection a HELLO without
@@ -337,7 +343,9 @@ static void hello(struct client *client, const struct request *request)
     if (!error)
         error = hello_options(request, &greeting);
     if (!error)
-        error = check_hello(client, &greeting);
+        error = hello_error(client, &greeting);
+    if (!error)
+        client_ask_for_name(client, greeting.name);
     if (error == wrong_password) {
         refuse(client, error);
     } else if (error) {

@@ -117,8 +117,7 @@ static char *text_of(struct span text)
     return text.length ? xspandup(text) : NULL;
 }
 
-/* What is wrong with it; or NULL. */
-static const char *name_error(struct span name)
+const char *client_name_error(struct span name)
 {
     if (!introduction_has_room(name))
         return "ERR Client names cannot be longer than 1024 bytes.";
@@ -127,13 +126,17 @@ static const char *name_error(struct span name)
     return NULL;
 }
 
-const char *client_set_name(struct client *client, struct span name)
+void client_ask_for_name(struct client *client, const struct span *name)
 {
-    const char *error = name_error(name);
-    if (error)
-        return error;
-    introduction_set(&client->self.name, text_of(name));
-    return NULL;
+    introduction_set(&client->self.asked_name, name ? xspandup(*name) : NULL);
+}
+
+void client_take_name(struct client *client)
+{
+    const char *name = client->self.asked_name;
+    if (name)
+        introduction_set(&client->self.name, text_of(span_of(name)));
+    client_ask_for_name(client, NULL);
 }
 
 enum said { SAID_NAME, SAID_LIBRARY, SAID_VERSION };
@@ -169,10 +172,14 @@ static void ask_to_say(struct client *client, const struct request *request, enu
 static void set_name(struct client *client, const struct request *request)
 {
     struct span name = request->arguments[2];
-    if (client->pinned.own && !name_error(name))
+    const char *error = client_name_error(name);
+    if (!error && client->pinned.own) {
         ask_to_say(client, request, SAID_NAME);
-    else
-        client_answer(client, client_set_name(client, name));
+        return;
+    }
+    if (!error)
+        introduction_set(&client->self.name, text_of(name));
+    client_answer(client, error);
 }
 
 /* What libraries say of themselves. A field that there is not, the cache refuses. */

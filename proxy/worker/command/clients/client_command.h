@@ -8,7 +8,12 @@
  * others, or is for the cache to permit, is answered later. */
 void client_command(struct client *client, const struct request *request);
 
-/* NULL, or the error. */
-const char *client_set_name(struct client *client, struct span name);
+/* What is wrong with it, as Redis says it; or NULL. */
+const char *client_name_error(struct span name);
+
+/* Remembered (an empty one: that it is to have none; NULL: that it is to stay as it is), and true
+ * once the cache has agreed. */
+void client_ask_for_name(struct client *client, const struct span *name);
+void client_take_name(struct client *client);
 
 #endif
