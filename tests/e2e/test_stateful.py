@@ -285,6 +285,7 @@ def test_a_subscriber_of_resp2_may_ask_for_nothing_else(guard, other):
         for line in ("GET x", "GET item:101", "GET item:1", "SET x 1", "MULTI", "HELLO 3",
                      "CLIENT ID", "SELECT 0", "MGET item:1", "BLPOP l 0", "MONITOR"):
             pair.ask(line)
+        pair.pipeline("MULTI", "GET x", "SELECT 1", "EXEC", "UNWATCH", "BLPOP l 0", "PING")
         pair.ask("UNSUBSCRIBE")
         assert pair.guard.ask("GET", "item:1") == bulk("payload 1")
 

@@ -390,12 +390,10 @@ static void alter(struct client *client, const struct request *request)
 {
     if (command_ends_script(request->command, request->arguments, request->count)) {
         end_script(client, request);
-        return;
+    } else if (pinned_begin(client) == 0) {
+        client->pinned.states |= PINNED_ALTERED;
+        request_forward(request, client);
     }
-    if (pinned_begin(client) < 0)
-        return;
-    client->pinned.states |= PINNED_ALTERED;
-    request_forward(request, client);
 }
 
 /* From here on there are no commands: bytes go both ways as they come. */
@@ -454,14 +452,17 @@ static bool ends_all(const struct request *request)
            (!strcmp(name, "QUIT") || (!strcmp(name, "RESET") && request->count == 1));
 }
 
-/* Neither local answers nor verdicts: in RESP2 a subscriber may not ask for more than
+/* Neither local answers nor verdicts, nor states: in RESP2 a subscriber may not ask for more than
  * subscriptions, and a monitor not for anything that the cache knows of; another database has other
  * keys. */
-static bool bypasses(const struct client *client, const struct request *request)
+static bool bypasses(const struct client *client, const struct request *request, bool stateful)
 {
     unsigned states = client->pinned.states;
+    enum command_effect effect = stateful ? request->command->effect : EFFECT_NONE;
     if (states & PINNED_SUBSCRIBED && !client->replies.resp3)
-        return true;
+        return effect < EFFECT_SUBSCRIBE || effect > EFFECT_UNSUBSCRIBE;
+    if (stateful)
+        return false;
     if (request->command->kind == COMMAND_LOCAL)
         return states & PINNED_MONITOR && !is_client_command(request);
     return states & (PINNED_MONITOR | PINNED_OTHER_DB);
@@ -488,7 +489,7 @@ bool stateful_pinned(struct client *client, const struct request *request)
         queue(client, request);
         return true;
     }
-    if (bypasses(client, request) && !stateful) {
+    if (bypasses(client, request, stateful)) {
         if (vanishing_has_all(request))
             clearing_dispatch(client, request);
         else
