@@ -116,6 +116,24 @@ def test_off_behind_skip_is_off(start_guard, items):
         assert wire.read_replies(2) == b"+OK\r\n$5\r\nheard\r\n"
 
 
+@pytest.mark.parametrize("empty", [b"\r\n", b"*0\r\n", b"*0\r\n*0\r\n"])
+def test_an_empty_command_behind_skip_is_what_is_not_heard(start_guard, items, cache, empty):
+    """As of Redis, whether they come at once or not."""
+    guard = start_guard(items())
+    skip, get = command("CLIENT", "REPLY", "SKIP"), command("GET", "item:101")
+    ping, end = command("PING"), command("ECHO", "end")
+    for pieces in [[ping + skip + empty + get + ping, end], [skip + empty, get + ping, end],
+                   [skip, empty + get, end], [empty + skip + get + get, empty + skip, get + end]]:
+        heard = []
+        for port in [cache.port, guard.port]:
+            with Wire(port, PATIENCE) as wire:
+                for piece in pieces:
+                    wire.send(piece)
+                wire.send(command("QUIT"))
+                heard.append(wire.read_until_closed())
+        assert heard[0] == heard[1], pieces
+
+
 def test_reset_behind_skip_is_not_heard(start_guard, items, cache):
     """As of Redis, with a connection of its own or without."""
     guard = start_guard(items())

@@ -40,6 +40,7 @@ struct part {
     size_t available;
     size_t first, count; /* of the batch's requests */
     size_t first_ask;
+    bool has_empty; /* an empty command, or more, before its first */
     enum resp_status status;
     struct resp_command last; /* why it ended */
 };
@@ -155,9 +156,13 @@ static void parse_part(struct batch *batch, struct part *part)
             resp_read_command(at, part->available - part->length, &limits, arguments, command);
         if (part->status != RESP_DONE)
             break;
+        if (!command->count && part->count)
+            break;
         part->length += command->length;
-        if (!command->count)
+        if (!command->count) {
+            part->has_empty = true;
             continue;
+        }
         add_request(batch, command, at);
         part->count++;
         room = command->count > MANY_ARGUMENTS ? 0 : room; /* the rest may have to wait */
@@ -250,11 +255,10 @@ __attribute__((noinline)) static void dispatch_other(struct client *client,
 /* Nearly all commands are lookups of one guarded key that nothing else has a say in. */
 static inline void dispatch_one(struct client *client, const struct request *request)
 {
-    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->pinned.states) {
+    if (request->keyspace != NOT_GUARDED && client->authenticated && !client->pinned.states)
         lookup_dispatch(client, request);
-    } else {
+    else
         dispatch_other(client, request);
-    }
 }
 
 /* As Redis: the error is the last reply, and the connection ends. */
@@ -376,6 +380,8 @@ static bool has_waiting_inline(const struct part *part)
 static size_t dispatch_part(struct batch *batch, const struct part *part)
 {
     struct client *client = part->client;
+    if (part->has_empty) /* as at Redis, CLIENT REPLY SKIP was for it */
+        client->pinned.states &= ~(unsigned)PINNED_SKIP;
     size_t served = dispatch_counted(batch, part);
     if (client->settling)
         return leave_rest(batch, part, served);
@@ -426,6 +432,7 @@ static void add_part(struct client *client, char *input, size_t length)
     part->input = input;
     part->available = length;
     part->length = part->count = 0;
+    part->has_empty = false;
     part->first = batch->count;
     part->first_ask = batch->asks.count;
     parse_part(batch, part);
@@ -436,9 +443,8 @@ static void add_part(struct client *client, char *input, size_t length)
 
 static size_t pass_on(struct client *client, const char *input, size_t length)
 {
-    if (client->pinned.states & PINNED_RELAY)
-        return pinned_relay(client, input, length);
-    return upload_go_on(client, input, length);
+    bool relays = client->pinned.states & PINNED_RELAY;
+    return (relays ? pinned_relay : upload_go_on)(client, input, length);
 }
 
 /* Its list takes the place of the batch's while it is served; who keeps it for longer leaves an
