@@ -20,10 +20,13 @@ enum { WORK = 1024, WORK_OF_VISIT = 16, LINE_NS = 125 * 1000 };
 /* After a turn of so much, in arguments of commands, others get the processor. */
 enum { MUCH_WORK = 64 };
 
-/* Nothing is done here: an active idle handle is what keeps the loop from waiting. */
+/* An active idle handle is what keeps the loop from waiting. The line may have come to its end
+ * elsewhere than in advance_line(). */
 static void on_awake(uv_idle_t *awake)
 {
-    (void)awake;
+    const struct turn *turn = awake->data;
+    if (!turn->front)
+        uv_idle_stop(awake);
 }
 
 static struct turn_task *pop_line(struct turn *turn)
@@ -136,7 +139,7 @@ int turn_init(struct turn *turn, uv_loop_t *loop)
     turn->number = 0;
     turn->is_timed = false;
     turn->served = 0;
-    turn->prepare.data = turn;
+    turn->prepare.data = turn->awake.data = turn;
     int status = uv_prepare_init(loop, &turn->prepare);
     if (!status)
         status = uv_idle_init(loop, &turn->awake);

@@ -311,6 +311,19 @@ static void the_loop_does_not_wait_while_there_is_a_line(void **state)
     assert_int_not_equal(uv_backend_timeout(&loop), 0);
 }
 
+static void the_loop_waits_again_when_the_last_in_line_has_left(void **state)
+{
+    struct named tasks[2];
+    (void)state;
+    turn.work = 1; /* so that one is left */
+    line_up(tasks, "ab", NULL);
+    turn_once();
+    turn_cancel(&turn, &tasks[1].task);
+    turn_once();
+    must_have_run("a");
+    assert_int_not_equal(uv_backend_timeout(&loop), 0);
+}
+
 static void only_after_much_work_others_get_the_processor(void **state)
 {
     struct named little = task_of(TURN_READ, 'l'), much = task_of(TURN_SERVE, 'm'), line[1];
@@ -516,6 +529,7 @@ int main(void)
         TURN_TEST(one_large_command_is_its_turns_last),
         TURN_TEST(nobody_starves_in_line_however_many_ask_for_little),
         TURN_TEST(the_loop_does_not_wait_while_there_is_a_line),
+        TURN_TEST(the_loop_waits_again_when_the_last_in_line_has_left),
         TURN_TEST(only_after_much_work_others_get_the_processor),
         TURN_TEST(a_timed_turn_ends_before_others_get_the_processor),
         TURN_TEST(all_of_the_line_can_be_asked_for_now),
