@@ -247,7 +247,8 @@ static void check_client(struct tour *tour, struct client *client)
     client_memory_look(client);
 }
 
-/* The turn that is timed next stands for all: it is none in which these are looked at. */
+/* The turn that is timed next stands for all: it is none in which these are looked at, unless they
+ * nearly always are. */
 static void end_check(struct tour *tour)
 {
     client_memory_settle(tour->clients);
@@ -257,8 +258,10 @@ static void end_check(struct tour *tour)
 /* The tick before may still be looking at some. */
 static void check_clients(struct worker *worker)
 {
-    if (tour_is_under_way(&worker->checking))
+    if (tour_is_under_way(&worker->checking)) {
+        measuring_tick(&worker->serving);
         return;
+    }
     client_memory_begin(&worker->clients);
     tour_begin(&worker->checking);
 }
