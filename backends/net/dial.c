@@ -54,8 +54,8 @@ static void on_connected(uv_connect_t *connect, int status)
     if (status == 0)
         stream_tune(dial->stream);
     if (status == 0 && dial->options.tls)
-        status =
-            stream_secure(dial->stream, dial->options.tls, dial->options.host, on_secured, dial);
+        status = stream_secure_dialed(dial->stream, dial->options.tls, dial->options.host,
+                                      on_secured, dial);
     if (status < 0)
         give_up(dial, uv_strerror(status));
     else if (!dial->options.tls)

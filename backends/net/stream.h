@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct ssl_ctx_st; /* see tls.h */
+struct handshake_line; /* see handshakes.h */
+struct ssl_ctx_st;     /* see tls.h */
 struct tls_stream;
 
 /* `handle.data` is the owner's. */
@@ -33,12 +34,16 @@ void stream_tune(struct stream *stream);
 /* `error` is NULL, or says what went wrong and lives until the call returns. */
 typedef void (*stream_secured_cb)(void *arg, const char *error);
 
-/* Encrypts whatever is sent from now on: as the accepting side or, with `host`, as the calling one,
- * which demands a certificate for that name or address. `done` is called once, unless the stream is
- * closed before; only then may it be read and written, and with an error only be closed. 0 or a
- * negative errno. The context is used beyond the call, by a reference of its own. */
-int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char *host,
-                  stream_secured_cb done, void *arg);
+/* Encrypts whatever is sent from now on: as the accepting side, which takes turns with the others
+ * of its line, that of the peer's host, and others' lines; or as the calling one, which demands a
+ * certificate for `host`, a name or an address. `done` is called once, unless the stream is closed
+ * before; only then may it be read and written, and with an error only be closed. 0 or a negative
+ * errno. The context is used beyond the call, by a reference of its own; the line, until the stream
+ * is closed. */
+int stream_secure_accepted(struct stream *stream, struct ssl_ctx_st *context,
+                           struct handshake_line *line, stream_secured_cb done, void *arg);
+int stream_secure_dialed(struct stream *stream, struct ssl_ctx_st *context, const char *host,
+                         stream_secured_cb done, void *arg);
 
 /* As libuv's functions of these names. `room` may give no bytes, but a place, to be asked again in
  * the loop's next turn: nothing is lost, and if `read` is called at all, it is with UV_ENOBUFS and

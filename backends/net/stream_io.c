@@ -1,6 +1,6 @@
-/* The choice between the two halves of a stream: as soon as it is to be encrypted (stream_secure())
- * it has a `tls`, and every call goes to stream_tls.c, which moves its bytes over the same libuv
- * handle. What only libuv knows, addresses and options of the socket, is the same for both.
+/* The choice between the two halves of a stream: as soon as it is to be encrypted it has a `tls`,
+ * and every call goes to stream_tls.c, which moves its bytes over the same libuv handle. What only
+ * libuv knows, addresses and options of the socket, is the same for both.
  */
 #include "net/stream.h"
 

@@ -220,7 +220,7 @@ static void go_on_shaking(struct tls_stream *tls)
 
 static void shake_hands(struct tls_stream *tls)
 {
-    if (handshake_may_go_on(&tls->handshake, tls->stream->handle.loop)) {
+    if (handshake_take_turn(&tls->handshake, tls->stream->handle.loop)) {
         go_on_shaking(tls);
         return;
     }
@@ -234,9 +234,8 @@ static void shake_hands(struct tls_stream *tls)
 static void on_idle(uv_idle_t *idle)
 {
     struct tls_stream *tls = idle->data;
-    if (tls->handshake.in_line && !handshake_may_go_on(&tls->handshake, idle->loop))
+    if (tls->handshake.waits && !handshake_take_turn(&tls->handshake, idle->loop))
         return;
-    handshake_leave_line(&tls->handshake);
     uv_idle_stop(idle);
     if (is_written(tls))
         tell_written(tls, tls->failed);
@@ -294,10 +293,12 @@ static int expect(SSL *ssl, const char *host)
     return 0;
 }
 
-static struct tls_stream *create(struct stream *stream, SSL *ssl)
+static struct tls_stream *create(struct stream *stream, SSL *ssl, stream_secured_cb done, void *arg)
 {
     struct tls_stream *tls = allocate(1, sizeof *tls);
     tls->stream = stream;
+    tls->secured = done;
+    tls->secured_arg = arg;
     tls->ssl = ssl;
     tls->in = allocated(BIO_new(BIO_s_mem()));
     tls->out = allocated(BIO_new(BIO_s_mem()));
@@ -306,28 +307,33 @@ static struct tls_stream *create(struct stream *stream, SSL *ssl)
     SSL_clear_mode(ssl, SSL_MODE_AUTO_RETRY);
     uv_idle_init(stream->handle.loop, &tls->idle);
     tls->idle.data = tls;
+    stream->tls = tls;
     return tls;
 }
 
-int stream_secure(struct stream *stream, struct ssl_ctx_st *context, const char *host,
-                  stream_secured_cb done, void *arg)
+int stream_secure_accepted(struct stream *stream, struct ssl_ctx_st *context,
+                           struct handshake_line *line, stream_secured_cb done, void *arg)
 {
     SSL *ssl = allocated(SSL_new(context));
-    if (host && expect(ssl, host) < 0) {
+    SSL_set_accept_state(ssl);
+    create(stream, ssl, done, arg)->handshake.line = line;
+    return uv_read_start(&stream->stream, cipher_room, on_cipher);
+}
+
+/* The client speaks first; an error of that comes up in the next step. */
+int stream_secure_dialed(struct stream *stream, struct ssl_ctx_st *context, const char *host,
+                         stream_secured_cb done, void *arg)
+{
+    SSL *ssl = allocated(SSL_new(context));
+    if (expect(ssl, host) < 0) {
         SSL_free(ssl);
         return UV_EINVAL;
     }
-    if (host)
-        SSL_set_connect_state(ssl);
-    else
-        SSL_set_accept_state(ssl);
-    stream->tls = create(stream, ssl);
-    stream->tls->secured = done;
-    stream->tls->secured_arg = arg;
+    SSL_set_connect_state(ssl);
+    struct tls_stream *tls = create(stream, ssl, done, arg);
     ERR_clear_error();
-    if (host)
-        SSL_do_handshake(ssl); /* the client speaks first; an error comes up in the next step */
-    stream_tls_send_out(stream->tls);
+    SSL_do_handshake(ssl);
+    stream_tls_send_out(tls);
     return uv_read_start(&stream->stream, cipher_room, on_cipher);
 }
 

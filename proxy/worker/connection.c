@@ -120,10 +120,10 @@ static void tear_down(struct client *client)
     inquiry_drop(client);
     account_settle(client);
     pinned_finish(client);
-    if (client->host)
-        host_leave(&client->clients->hosts, client->serving, client->host);
     client_set_state(client, CLIENT_CLOSED);
     stream_close(&client->stream, on_closed);
+    if (client->host) /* in whose line the stream may have been until now */
+        host_leave(&client->clients->hosts, client->serving, client->host);
     free_kept(client);
 }
 
@@ -335,8 +335,8 @@ void connection_start(struct client *client, bool tls)
     client_follow_host(client);
     if (!tls)
         open_client(client);
-    else if (stream_secure(&client->stream, serving_config(client->serving)->clients_tls, NULL,
-                           on_secured, client) < 0)
+    else if (stream_secure_accepted(&client->stream, serving_config(client->serving)->clients_tls,
+                                    &client->host->handshakes, on_secured, client) < 0)
         client_close(client);
     strangers_review(client);
 }

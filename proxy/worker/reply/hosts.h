@@ -6,6 +6,7 @@
 
 #include "base/keymap.h"
 #include "guard/hint_share.h"
+#include "net/handshakes.h"
 #include "worker/reply/serving.h"
 
 struct host {
@@ -13,6 +14,7 @@ struct host {
     uint64_t origin;                  /* of address_network(): account_open() */
     unsigned clients, strangers;      /* strangers: of these (strangers.h) */
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
+    struct handshake_line handshakes; /* of its clients, those that wait */
     struct hint_share hints;
     uint64_t large_bytes; /* of large replies, as of large_at; they leak away */
     uint64_t large_at;    /* clock_ms() */

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "net/dial.h"
+#include "net/handshakes.h"
 #include "net/tls.h"
 
 static char directory[64];
@@ -108,6 +109,7 @@ struct bench {
     int port;
     struct ssl_ctx_st *server_tls, *client_tls;
     struct peer peer;
+    struct handshake_line line;
     char peer_error[256];
     bool accepted, peer_secured;
     /* the calling side */
@@ -196,7 +198,8 @@ static void on_connection(uv_stream_t *listener, int status)
     stream_init(&peer->stream, &bench->loop, false);
     peer->stream.handle.data = peer;
     assert_int_equal(uv_accept(listener, &peer->stream.stream), 0);
-    assert_int_equal(stream_secure(&peer->stream, bench->server_tls, NULL, on_peer_secured, peer),
+    assert_int_equal(stream_secure_accepted(&peer->stream, bench->server_tls, &bench->line,
+                                            on_peer_secured, peer),
                      0);
 }
 
