@@ -8,8 +8,9 @@
 
 enum { READ_BYTES = 64 * 1024 }; /* that an owner is asked to have room for */
 
-/* A visit decrypts for so long, and gives way to others in a turn of the loop that has taken more
- * than a millisecond; small records take as much of it as large ones. */
+/* A visit decrypts for so long; small records take as much of it as large ones. In a turn of the
+ * loop that has taken more than a millisecond, accepted streams give way at once: anybody may bring
+ * many of them. Dialed ones are few, and many may wait for what would come a record a turn. */
 enum { VISIT_NS = 250 * 1000, NS_OF_MS = 1000 * 1000 };
 
 /* A peer may change its keys, but whoever does so more often, and says nothing between, wants us to
@@ -56,8 +57,8 @@ static bool has_passed_message(struct tls_stream *tls, int count)
 static bool must_give_way(const struct tls_stream *tls, uint64_t begun)
 {
     uint64_t now = uv_hrtime(), turn = uv_now(tls->stream->handle.loop);
-    return tls->read && !tls->closing && has_input(tls) &&
-           (now - begun > VISIT_NS || now / NS_OF_MS > turn + 1);
+    bool is_late = SSL_is_server(tls->ssl) && now / NS_OF_MS > turn + 1;
+    return tls->read && !tls->closing && has_input(tls) && (is_late || now - begun > VISIT_NS);
 }
 
 /* It goes on in the next turn. Until then nothing is read, so that the peer feels it, too. */

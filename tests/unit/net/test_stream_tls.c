@@ -477,6 +477,8 @@ static void who_changes_keys_and_says_nothing_is_sent_away(void **state)
     bench_close(&bench);
 }
 
+enum { RECORDS = 50 };
+
 static void count_turn(uv_prepare_t *prepare)
 {
     ++*(size_t *)prepare->data;
@@ -485,7 +487,6 @@ static void count_turn(uv_prepare_t *prepare)
 /* As long as a visit may take passes with each. */
 static void small_records_are_read_in_many_turns(void **state)
 {
-    enum { RECORDS = 50 };
     struct bench bench;
     struct caller caller;
     uv_prepare_t prepare;
@@ -505,6 +506,97 @@ static void small_records_are_read_in_many_turns(void **state)
     assert_true(turns >= RECORDS);
     uv_close((uv_handle_t *)&prepare, NULL);
     hang_up(&bench, &caller);
+    bench_close(&bench);
+}
+
+/* ---- turns that have been long before anything is read in them ---- */
+
+struct reader {
+    char room[100];
+    size_t got, turns;
+    bool polling;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t idle;
+};
+
+/* Not when it comes: so it waits for the idle handles of the next turn. */
+static void on_reader_room(uv_handle_t *handle, size_t wanted, uv_buf_t *room)
+{
+    struct reader *reader = handle->data;
+    (void)wanted;
+    *room = uv_buf_init(reader->room, reader->polling ? 0 : sizeof reader->room);
+}
+
+static void on_reader_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
+{
+    struct reader *reader = stream->data;
+    (void)room;
+    assert_true(count > 0);
+    reader->got += (size_t)count;
+}
+
+static void take_milliseconds(uv_idle_t *idle)
+{
+    (void)idle;
+    for (uint64_t end = uv_hrtime() + 3 * 1000 * 1000; uv_hrtime() < end;)
+        ;
+}
+
+static void begin_polling(uv_prepare_t *prepare)
+{
+    ((struct reader *)prepare->data)->polling = true;
+}
+
+/* The idle handle that was started last is the next turn's first, before that of a stream which
+ * waits for it. */
+static void end_turn(uv_check_t *check)
+{
+    struct reader *reader = check->data;
+    reader->polling = false;
+    reader->turns++;
+    uv_idle_stop(&reader->idle);
+    uv_idle_start(&reader->idle, take_milliseconds);
+}
+
+/* How many it takes to read as many records, each of a byte. */
+static size_t long_turns(struct bench *bench, struct stream *from, struct stream *to)
+{
+    struct reader reader = {.got = 0};
+    void *owner = to->handle.data;
+    uv_idle_init(&bench->loop, &reader.idle);
+    uv_prepare_init(&bench->loop, &reader.prepare);
+    uv_check_init(&bench->loop, &reader.check);
+    reader.prepare.data = reader.check.data = &reader;
+    uv_prepare_start(&reader.prepare, begin_polling);
+    uv_check_start(&reader.check, end_turn);
+    stream_tune(from);
+    for (int i = 0; i < RECORDS; i++)
+        assert_int_equal(stream_try_write(from, "x", 1), 1);
+    to->handle.data = &reader;
+    stream_read_start(to, on_reader_room, on_reader_read);
+    RUN_UNTIL(bench, reader.got == RECORDS);
+    stream_read_stop(to);
+    to->handle.data = owner;
+    uv_close((uv_handle_t *)&reader.idle, NULL);
+    uv_close((uv_handle_t *)&reader.prepare, NULL);
+    uv_close((uv_handle_t *)&reader.check, NULL);
+    uv_run(&bench->loop, UV_RUN_NOWAIT);
+    return reader.turns;
+}
+
+static void long_turns_end_with_a_record_of_a_client_but_not_of_a_server(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open(&bench, context_of(true, "server.crt", "server.key", NULL),
+               context_of(false, NULL, NULL, "server.crt"));
+    dial(&bench, "127.0.0.1");
+    RUN_UNTIL(&bench, bench.peer_secured);
+    stream_read_stop(&bench.peer.stream);
+    assert_true(long_turns(&bench, &bench.stream, &bench.peer.stream) >= RECORDS);
+    assert_in_range(long_turns(&bench, &bench.peer.stream, &bench.stream), 1, RECORDS / 2);
+    stream_read_start(&bench.peer.stream, on_peer_room, on_peer_read);
     bench_close(&bench);
 }
 
@@ -688,6 +780,7 @@ int main(void)
         cmocka_unit_test(everything_arrives_whatever_the_pieces),
         cmocka_unit_test(who_changes_keys_and_says_nothing_is_sent_away),
         cmocka_unit_test(small_records_are_read_in_many_turns),
+        cmocka_unit_test(long_turns_end_with_a_record_of_a_client_but_not_of_a_server),
         cmocka_unit_test(closing_ends_a_write_that_is_under_way),
         cmocka_unit_test(a_certificate_that_nobody_trusts_is_refused),
         cmocka_unit_test(a_certificate_for_another_name_is_refused),
