@@ -87,6 +87,14 @@ static inline void ask(struct bench *bench, struct asked *asked, const char *key
     ask_keyspace(bench, asked, ITEMS, span_of(key));
 }
 
+/* The three queries that the budget allows. */
+static inline void fill_budget(struct bench *bench, struct asked *waiting)
+{
+    ask(bench, &waiting[0], "item:7");
+    ask(bench, &waiting[1], "item:8");
+    ask(bench, &waiting[2], "item:9");
+}
+
 static inline void must_wait(struct bench *bench, const struct asked *asked)
 {
     uv_run(&bench->loop, UV_RUN_NOWAIT);
@@ -113,6 +121,12 @@ static inline void must_get_value(struct bench *bench, const struct asked *asked
 static inline void row_is(const char *value)
 {
     fake_row(FAKE_TEXT, (const char *[]){value, "1"}, 2);
+}
+
+static inline void end_queries(int count)
+{
+    while (count--)
+        fake_outcome(PG_DOWN);
 }
 
 /* Of large ones, as the keeper has it: wide enough for one of 2 MB. */

@@ -19,20 +19,6 @@ static uint64_t pass(uint64_t ms)
     return until;
 }
 
-/* The three queries that the budget allows. */
-static void fill_budget(struct bench *bench, struct asked *waiting)
-{
-    ask(bench, &waiting[0], "item:7");
-    ask(bench, &waiting[1], "item:8");
-    ask(bench, &waiting[2], "item:9");
-}
-
-static void end_queries(int count)
-{
-    while (count--)
-        fake_outcome(PG_DOWN);
-}
-
 /* ---- the same key ---- */
 
 static void who_waits_for_less_long_goes_on_waiting_for_the_same_query(void **state)
