@@ -110,11 +110,12 @@ size_t loads_count(const struct loads *loads); /* queries on their way */
 /* As refusals_latest(), until another view is used. */
 const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace);
 
-/* For rows.h's lane of large rows: of a load that was given to rows_load(), from where it was asked
- * for; whether somebody still waits for it, to whose account so many bytes go; and, of the loads,
- * that one had to wait there, whose place others may have. */
-uint64_t loads_origin_of(const void *load);
-bool loads_admit(void *loads, const void *load, size_t bytes);
+/* For rows.h's lane of large rows: of a load that was given to rows_load(), who asked for it;
+ * whether somebody still waits for it; that so many bytes go to the account of who does; and, of
+ * the loads, that one had to wait there, whose place others may have. */
+struct row_lane_asker loads_asker_of(const void *load);
+bool loads_wants(const void *load);
+void loads_pay(void *arg, const void *load, size_t bytes); /* arg: the loads */
 void loads_have_place(void *loads);
 
 struct loads_waits loads_waits(const struct loads *loads);

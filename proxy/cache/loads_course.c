@@ -248,7 +248,7 @@ static enum loads_answer answer_of(enum load_outcome outcome)
 }
 
 /* By how long the database took, the window grows or shrinks; large values say nothing of that. The
- * bytes count against whoever asked for them; those of large ones have done so (loads_admit()). */
+ * bytes count against whoever asked for them; those of large ones have done so (loads_pay()). */
 static void tell_queue(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
@@ -430,7 +430,8 @@ void loads_revalued(struct loads *loads, int keyspace)
 }
 
 /* The database has its own timeout for each statement; this one counts from each one's asking. A
- * load that was overtaken is not found here: its statement's time ends it. */
+ * load that was overtaken is not found here: its statement's time ends it. Who had to be told, or
+ * has gone, may have been the last to want a large row that others wait behind. */
 void loads_check_time(struct loads *loads, uint64_t now)
 {
     uint64_t timeout = loads->view->config->load_timeout_ms;
@@ -441,6 +442,8 @@ void loads_check_time(struct loads *loads, uint64_t now)
         if (load->asked && now > timeout + GRACE_MS)
             loads_time_out(load, now - timeout - GRACE_MS);
     }
+    if (loads->options.rows->lane) /* behind the walk: loads may end by it */
+        row_lane_go_on(loads->options.rows->lane);
 }
 
 void loads_give_up(struct loads *loads)

@@ -63,9 +63,6 @@ const struct keyspace *loads_keyspace(const struct load *load);
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
 
-/* Whether somebody still waits for it. */
-bool loads_wants(const struct load *load);
-
 /* Nobody waits for it: it is forgotten. */
 void loads_drop(struct load *load);
 

@@ -91,25 +91,25 @@ static const struct load_request *asker_of(const struct load *load)
     return request;
 }
 
-bool loads_wants(const struct load *load)
+bool loads_wants(const void *load)
 {
     return asker_of(load);
 }
 
-uint64_t loads_origin_of(const void *load)
+struct row_lane_asker loads_asker_of(const void *load)
 {
     const struct load_request *request = asker_of(load);
-    return request ? request->origin : 0;
+    return request ? (struct row_lane_asker){request->origin, request->client}
+                   : (struct row_lane_asker){0};
 }
 
-/* Before they are read: whose time is over when they come has had them read all the same. */
-bool loads_admit(void *arg, const void *load, size_t bytes)
+/* It is wanted, but whoever wants it may go in this very moment: then nobody pays. */
+void loads_pay(void *arg, const void *load, size_t bytes)
 {
     struct loads *loads = arg;
     const struct load_request *request = asker_of(load);
     if (request)
         load_queue_charge(&loads->queue, request, bytes);
-    return request;
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows

@@ -2,11 +2,13 @@
  * queries can take in all is little; of large ones each may be as much as all of them. Who waits
  * here asks the database for nothing.
  *
- * Origins have turns, one row each; those of one origin go in the order of asking.
+ * Origins have turns, one row each. So have the clients of an origin when it has its own, and the
+ * rows of a client go in the order of asking.
  *
- *   origin ─▶ origin ─▶ origin ─▶      the first one's first place is next, and nobody passes it
- *     place     place     place
- *     place               place
+ *   origin ─────────────▶ origin ─▶ origin ─▶      the first one's first one's first place is next,
+ *     client ─▶ client      client    client       and nobody passes it
+ *       place     place       place     place
+ *       place                           place
  */
 #ifndef NESTGUARD_ROW_LANE_H
 #define NESTGUARD_ROW_LANE_H
@@ -15,37 +17,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct row_lane_place {
-    size_t bytes;
-    uint64_t origin; /* who share their turns */
-    /* Its turn has come. False: nobody wants the row any more, and the place is forgotten. */
-    bool (*enter)(struct row_lane_place *place);
-    /* The lane's: of one origin, and of its first, the first of the next origin and its own last.
-     */
-    struct row_lane_place *behind, *next, *last;
+/* Who share their turns: clients of one origin those of that, and loads of one client its own. */
+struct row_lane_asker {
+    uint64_t origin;
+    const void *client; /* not to be followed */
 };
 
-/* The first five are set by its owner; the rest is zeroed. */
+struct row_lane_turn {
+    struct row_lane_turn *next;
+};
+
+/* Who take turns, the next one first; zeroed there is nobody. */
+struct row_lane_turns {
+    struct row_lane_turn *first, *last;
+};
+
+struct row_lane_place {
+    size_t bytes;
+    const void *load;                             /* what the lane's callbacks are asked about */
+    void (*enter)(struct row_lane_place *place);  /* its turn has come, and it has room */
+    void (*forget)(struct row_lane_place *place); /* its turn has come, and nobody wants the row */
+    struct row_lane_turn turn;                    /* the lane's: among those of its client */
+};
+
+/* Up to `arg` it is set by its owner; the rest is zeroed. Where a callback is NULL, all loads are
+ * of one asker, all are wanted, nobody pays, nobody is told. */
 struct row_lane {
     size_t most;
-    /* Of who waits (rows.h): from where the row is asked for (NULL: all are of one origin); and
-     * when it is about to be read, whether anybody wants it, who pays for so many bytes (NULL: all
-     * are wanted). */
-    uint64_t (*origin_of)(const void *load);
-    bool (*admit)(void *arg, const void *load, size_t bytes);
-    void (*on_wait)(void *arg); /* one more has to wait; may be NULL */
+    struct row_lane_asker (*asker_of)(const void *load);
+    bool (*wants)(const void *load);
+    /* Before so many bytes are read: whose time is over when they come has had them read all the
+     * same. */
+    void (*pay)(void *arg, const void *load, size_t bytes);
+    void (*on_wait)(void *arg); /* one more has to wait */
     void *arg;
     size_t taken;
-    struct row_lane_place *first, *last; /* who wait: the first of each origin */
+    struct row_lane_turns origins; /* of those who wait */
     size_t waiting, inside;
 };
 
-/* Calls place->enter(): now, or when there is room. One that is larger than all there is goes
- * alone.
- */
+/* Calls place->enter() or place->forget(): now, or when its turn has come. One that is larger than
+ * all there is goes alone. */
 void row_lane_wait(struct row_lane *lane, struct row_lane_place *place);
 
 /* Of one that has entered. */
 void row_lane_leave(struct row_lane *lane, const struct row_lane_place *place);
+
+/* Some may be wanted no more, whose turns others may have. */
+void row_lane_go_on(struct row_lane *lane);
 
 #endif

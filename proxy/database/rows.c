@@ -260,16 +260,15 @@ static size_t excess_of(const struct query *query, const PGresult *result, int r
                                             : strtoull(PQgetvalue(result, row, column), NULL, 10);
 }
 
-static bool enter_lane(struct row_lane_place *place)
+static void enter_lane(struct row_lane_place *place)
+{
+    ask(container_of(place, struct query, place), STATEMENT_LOAD_LARGE);
+}
+
+static void forget_in_lane(struct row_lane_place *place)
 {
     struct query *query = container_of(place, struct query, place);
-    const struct row_lane *lane = query->rows->lane;
-    bool is_wanted = !lane->admit || lane->admit(lane->arg, query->arg, place->bytes);
-    if (is_wanted)
-        ask(query, STATEMENT_LOAD_LARGE);
-    else
-        finish(query, &(struct row_result){.outcome = LOAD_TIMEOUT, .error = ""});
-    return is_wanted;
+    finish(query, &(struct row_result){.outcome = LOAD_TIMEOUT, .error = ""});
 }
 
 /* A row without its value. */
@@ -278,13 +277,10 @@ static void on_large(struct query *query, const struct row_result *result, size_
     bool again =
         bytes <= query->rows->config->max_value && query->statement != STATEMENT_LOAD_LARGE;
     struct row_result large = *result;
-    struct row_lane *lane = query->rows->lane;
-    if (again && lane) {
-        query->place =
-            (struct row_lane_place){.bytes = bytes,
-                                    .origin = lane->origin_of ? lane->origin_of(query->arg) : 0,
-                                    .enter = enter_lane};
-        row_lane_wait(lane, &query->place);
+    if (again && query->rows->lane) {
+        query->place = (struct row_lane_place){
+            .bytes = bytes, .load = query->arg, .enter = enter_lane, .forget = forget_in_lane};
+        row_lane_wait(query->rows->lane, &query->place);
     } else if (again) {
         ask(query, STATEMENT_LOAD_LARGE);
     } else {

@@ -110,8 +110,9 @@ int loading_open(struct loading *loading, const struct loading_options *options,
     *loading = (struct loading){.rows.config = view->config,
                                 .rows.lane = &loading->lane,
                                 .lane = {.most = options->config->max_value,
-                                         .origin_of = loads_origin_of,
-                                         .admit = loads_admit,
+                                         .asker_of = loads_asker_of,
+                                         .wants = loads_wants,
+                                         .pay = loads_pay,
                                          .on_wait = loads_have_place}};
     int status = open_pool(loading, options->loop, options->config);
     if (status)

@@ -133,8 +133,9 @@ static inline void end_queries(int count)
 static inline struct row_lane lane_of(const struct bench *bench)
 {
     return (struct row_lane){.most = 3000000,
-                             .origin_of = loads_origin_of,
-                             .admit = loads_admit,
+                             .asker_of = loads_asker_of,
+                             .wants = loads_wants,
+                             .pay = loads_pay,
                              .on_wait = loads_have_place,
                              .arg = bench->loads};
 }

@@ -121,6 +121,98 @@ static void large_rows_that_are_read_hold_no_place(void **state)
     bench_finish(&bench);
 }
 
+/* ---- turns ---- */
+
+/* Whoever asks for many, over however few connections, keeps none of its place waiting for all of
+ * them. */
+static void clients_of_one_place_have_turns_for_large_rows(void **state)
+{
+    static const int many_asks, one_asks;
+    struct bench bench;
+    struct asked many[4], one;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.client = &many_asks;
+    for (int i = 0; i < 4; i++)
+        ask(&bench, &many[i], (const char *[]){"item:1", "item:2", "item:3", "item:4"}[i]);
+    fake_large_row("1", "2000000");
+    fake_large_row("2", "2000000");
+    fake_large_row("3", "2000000");
+    bench.client = &one_asks;
+    ask(&bench, &one, "item:5");
+    fake_outcome(PG_DOWN); /* of the first, and the second has the way */
+    fake_large_row("4", "2000000");
+    fake_large_row("5", "2000000");
+    fake_outcome(PG_DOWN); /* so has the third */
+    fake_outcome(PG_DOWN);
+    assert_int_equal(fake_pool.count, 1);
+    assert_string_equal(fake_pool.queries[0].values[0], "5");
+    end_queries(2);
+    must_get(&bench, &one, LOAD_DOWN);
+    must_get(&bench, &many[3], LOAD_DOWN);
+    assert_int_equal(lane.taken + lane.waiting, 0);
+    bench_finish(&bench);
+}
+
+/* ---- those that nobody wants ---- */
+
+/* One that would have to wait for room, and a smaller one that has it. */
+static void ask_for_two_behind_a_large_row(struct bench *bench, struct asked asked[3],
+                                           const _Atomic bool *second_is_gone)
+{
+    ask(bench, &asked[0], "item:1");
+    bench->gone = second_is_gone;
+    ask(bench, &asked[1], "item:2");
+    bench->gone = NULL;
+    ask(bench, &asked[2], "item:3");
+    fake_large_row("1", "2000000");
+    fake_large_row("2", "2000000");
+}
+
+static void who_waits_behind_a_row_that_nobody_wants_does_not_wait_for_its_room(void **state)
+{
+    struct bench bench;
+    struct asked asked[3];
+    _Atomic bool gone = false;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    ask_for_two_behind_a_large_row(&bench, asked, &gone);
+    gone = true;
+    fake_large_row("3", "900000");
+    assert_int_equal(lane.waiting, 0);
+    assert_int_equal(lane.inside, 2);
+    must_get(&bench, &asked[1], LOAD_TIMEOUT);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 0);
+    end_queries(2);
+    bench_finish(&bench);
+}
+
+/* Nobody comes, and nobody is ready, for long. */
+static void nor_does_who_waits_behind_one_that_nobody_wants_any_more(void **state)
+{
+    struct bench bench;
+    struct asked asked[3];
+    _Atomic bool gone = false;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    ask_for_two_behind_a_large_row(&bench, asked, &gone);
+    fake_large_row("3", "900000");
+    assert_int_equal(lane.waiting, 2);
+    gone = true;
+    loads_check_time(bench.loads, clock_ms());
+    assert_int_equal(lane.waiting, 0);
+    assert_int_equal(lane.inside, 2);
+    must_wait(&bench, &asked[2]);
+    end_queries(2);
+    bench_finish(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +220,9 @@ int main(void)
         cmocka_unit_test(a_large_row_waits_for_one_of_each_other_place_at_most),
         cmocka_unit_test(a_large_row_is_paid_for_before_it_is_read),
         cmocka_unit_test(large_rows_that_are_read_hold_no_place),
+        cmocka_unit_test(clients_of_one_place_have_turns_for_large_rows),
+        cmocka_unit_test(who_waits_behind_a_row_that_nobody_wants_does_not_wait_for_its_room),
+        cmocka_unit_test(nor_does_who_waits_behind_one_that_nobody_wants_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Large rows go as many at a time as their bytes allow, each place's in its turn. */
+/* Large rows go as many at a time as their bytes allow, each origin's and client's in its turn. */
 #include "database/row_lane.h"
 
 #include <setjmp.h>
@@ -8,18 +8,30 @@
 
 #include <cmocka.h>
 
-static int entered;
+static int entered, forgotten;
 static const struct row_lane_place *unwanted;
 
-static bool enter(struct row_lane_place *place)
+static void enter(struct row_lane_place *place)
 {
+    (void)place;
     entered++;
-    return place != unwanted;
+}
+
+static void forget(struct row_lane_place *place)
+{
+    assert_ptr_equal(place, unwanted);
+    forgotten++;
+}
+
+static bool is_not_unwanted(const void *load)
+{
+    return load != unwanted;
 }
 
 static void wait(struct row_lane *lane, struct row_lane_place *place, size_t bytes)
 {
-    *place = (struct row_lane_place){.bytes = bytes, .enter = enter};
+    *place =
+        (struct row_lane_place){.bytes = bytes, .load = place, .enter = enter, .forget = forget};
     row_lane_wait(lane, place);
 }
 
@@ -80,10 +92,11 @@ static void note_wait(void *arg)
 static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
 {
     int waits = 0;
-    struct row_lane lane = {.most = 10, .on_wait = note_wait, .arg = &waits};
+    struct row_lane lane = {
+        .most = 10, .wants = is_not_unwanted, .on_wait = note_wait, .arg = &waits};
     struct row_lane_place places[4];
     (void)state;
-    entered = 0;
+    entered = forgotten = 0;
     wait(&lane, &places[0], 10);
     assert_int_equal(waits, 0);
     for (int i = 1; i < 4; i++)
@@ -93,33 +106,82 @@ static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
     unwanted = &places[1];
     row_lane_leave(&lane, &places[0]);
     unwanted = NULL;
-    assert_int_equal(entered, 4);
+    assert_int_equal(entered, 3);
+    assert_int_equal(forgotten, 1);
     assert_int_equal(lane.taken, 10); /* of the other two */
     assert_int_equal(lane.waiting, 0);
+}
+
+/* Nothing in the lane gets ready meanwhile. */
+static void one_that_is_unwanted_holds_nobody_up_though_it_has_no_room(void **state)
+{
+    struct row_lane lane = {.most = 10, .wants = is_not_unwanted};
+    struct row_lane_place places[4];
+    (void)state;
+    entered = forgotten = 0;
+    wait(&lane, &places[0], 6);
+    wait(&lane, &places[1], 5);
+    wait(&lane, &places[2], 3);
+    assert_int_equal(entered, 1);
+    unwanted = &places[1];
+    row_lane_go_on(&lane);
+    assert_int_equal(forgotten, 1);
+    assert_int_equal(entered, 2);
+    unwanted = &places[3];
+    wait(&lane, &places[3], 5);
+    unwanted = NULL;
+    assert_int_equal(forgotten, 2);
+    row_lane_leave(&lane, &places[0]);
+    row_lane_leave(&lane, &places[2]);
+    assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
 }
 
 /* Places in the order of coming, and in that of entering; who entered first leaves first. */
 struct crowd {
     struct row_lane lane;
     struct row_lane_place places[400];
-    size_t count, left; /* who came; who has left */
+    struct row_lane_asker askers[400]; /* of the places */
+    size_t count, left;                /* who came; who has left */
     const struct row_lane_place *order[400];
     size_t gone;
 };
 
 static struct crowd crowd;
 
-static bool enter_in_order(struct row_lane_place *place)
+static const struct row_lane_asker *asker_of_place(const struct row_lane_place *place)
+{
+    return &crowd.askers[place - crowd.places];
+}
+
+static struct row_lane_asker asker_of(const void *load)
+{
+    return *asker_of_place(load);
+}
+
+static void crowd_init(size_t most)
+{
+    crowd = (struct crowd){.lane = {.most = most, .asker_of = asker_of, .wants = is_not_unwanted}};
+}
+
+static void enter_in_order(struct row_lane_place *place)
 {
     crowd.order[crowd.gone++] = place;
-    return true;
+}
+
+static const char clients[128]; /* each has a letter */
+
+static void client_comes(uint64_t origin, char client, size_t bytes)
+{
+    struct row_lane_place *place = &crowd.places[crowd.count];
+    crowd.askers[crowd.count++] = (struct row_lane_asker){origin, &clients[(int)client]};
+    *place = (struct row_lane_place){
+        .bytes = bytes, .load = place, .enter = enter_in_order, .forget = forget};
+    row_lane_wait(&crowd.lane, place);
 }
 
 static void come(uint64_t origin, size_t bytes)
 {
-    struct row_lane_place *place = &crowd.places[crowd.count++];
-    *place = (struct row_lane_place){.bytes = bytes, .origin = origin, .enter = enter_in_order};
-    row_lane_wait(&crowd.lane, place);
+    client_comes(origin, 'a', bytes);
 }
 
 static void leave_first(void)
@@ -131,17 +193,36 @@ static void origins_go_in_turn(void **state)
 {
     static const uint64_t wanted[] = {1, 1, 2, 3, 1, 3, 1};
     (void)state;
-    crowd = (struct crowd){.lane = {.most = 10}};
+    crowd_init(10);
     for (int i = 0; i < 4; i++)
         come(1, 10);
     come(2, 10);
     come(3, 10);
     come(3, 10);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        assert_int_equal(crowd.order[i]->origin, wanted[i]);
+        assert_int_equal(asker_of_place(crowd.order[i])->origin, wanted[i]);
         leave_first();
     }
-    assert_null(crowd.lane.first);
+    assert_null(crowd.lane.origins.first);
+}
+
+/* The one of another origin has more turns than each of these. */
+static void clients_of_an_origin_have_its_turns_in_turn(void **state)
+{
+    static const size_t wanted[] = {0, 1, 6, 4, 7, 5, 2, 3};
+    (void)state;
+    crowd_init(10);
+    for (int i = 0; i < 4; i++)
+        client_comes(1, 'a', 10);
+    client_comes(1, 'b', 10);
+    client_comes(1, 'c', 10);
+    client_comes(2, 'a', 10);
+    client_comes(2, 'a', 10);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        assert_ptr_equal(crowd.order[i], &crowd.places[wanted[i]]);
+        leave_first();
+    }
+    assert_null(crowd.lane.origins.first);
 }
 
 /* Whoever asks again as soon as it is answered, and never has one waiting, has no way past those
@@ -149,7 +230,7 @@ static void origins_go_in_turn(void **state)
 static void who_comes_again_and_again_passes_nobody(void **state)
 {
     (void)state;
-    crowd = (struct crowd){.lane = {.most = 10}};
+    crowd_init(10);
     come(1, 9);
     come(1, 9);
     for (int i = 0; i < 100 && crowd.gone < 20; i++) {
@@ -158,63 +239,64 @@ static void who_comes_again_and_again_passes_nobody(void **state)
     }
     size_t of_first = 0;
     for (size_t i = 0; i < 5; i++)
-        of_first += crowd.order[i]->origin == 1;
+        of_first += asker_of_place(crowd.order[i])->origin == 1;
     assert_int_equal(of_first, 2);
 }
 
-/* Those that nobody wants any more take no turn from the others of their origin. */
+/* Those that nobody wants any more take no turn from the others of their client. */
 static void the_unwanted_have_no_turn(void **state)
 {
-    struct row_lane lane = {.most = 10};
-    struct row_lane_place places[4];
+    static const size_t wanted[] = {0, 2, 4, 3};
     (void)state;
-    entered = 0;
-    for (int i = 0; i < 4; i++) {
-        places[i] = (struct row_lane_place){.bytes = 10, .origin = i == 3, .enter = enter};
-        row_lane_wait(&lane, &places[i]);
-    }
-    unwanted = &places[1];
-    row_lane_leave(&lane, &places[0]);
+    crowd_init(10);
+    forgotten = 0;
+    for (int i = 0; i < 4; i++)
+        client_comes(1, 'a', 10);
+    client_comes(1, 'b', 10);
+    unwanted = &crowd.places[1];
+    leave_first();
     unwanted = NULL;
-    assert_int_equal(entered, 3);
-    assert_ptr_equal(lane.first, &places[3]);
-    assert_null(lane.first->next);
-    row_lane_leave(&lane, &places[2]);
-    row_lane_leave(&lane, &places[3]);
-    assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
+    assert_int_equal(forgotten, 1);
+    for (size_t i = 1; i < sizeof wanted / sizeof *wanted; i++) {
+        assert_ptr_equal(crowd.order[i], &crowd.places[wanted[i]]);
+        leave_first();
+    }
+    assert_int_equal(crowd.lane.taken + crowd.lane.waiting + crowd.lane.inside, 0);
 }
 
-/* Against a model, seeded: each has its turn behind the turns that others had before it came, and
- * one of each origin for each of its own that it found. */
+/* Against a model, seeded: each has its turn behind the turns that others had before it came, one
+ * of each origin for each of its own, and of those one for each client for each row of its own. */
+enum { ORIGINS = 4, CLIENTS = 3 };
+
 static void nobody_waits_for_more_than_a_turn_of_each(void **state)
 {
     (void)state;
     for (unsigned seed = 1; seed <= 100; seed++) {
-        size_t had[4] = {0}, waits[4] = {0}, next = 0;
-        size_t bound[400], origins = 4; /* of each place: entries until its own, at most */
-        const struct row_lane_place *last[4] = {0};
+        size_t waits[ORIGINS][CLIENTS] = {{0}}, next = 0;
+        size_t bound[400]; /* of each place: entries until its own, at most */
+        const struct row_lane_place *last[ORIGINS][CLIENTS] = {{NULL}};
         srandom(seed);
-        crowd = (struct crowd){.lane = {.most = 100}};
+        crowd_init(100);
         while (crowd.count < 400 || crowd.left < crowd.gone) {
             if (crowd.count < 400 && (random() % 2 || crowd.left == crowd.gone)) {
-                uint64_t origin = (uint64_t)random() % origins;
-                bound[crowd.count] = crowd.gone + (waits[origin] + 1) * origins;
-                waits[origin]++;
-                come(origin, 1 + (size_t)random() % 150);
+                int origin = (int)(random() % ORIGINS), client = (int)(random() % CLIENTS);
+                size_t turns = ++waits[origin][client] * CLIENTS * ORIGINS;
+                bound[crowd.count] = crowd.gone + turns;
+                client_comes((uint64_t)origin, (char)client, 1 + (size_t)random() % 150);
             } else {
                 leave_first();
             }
             for (; next < crowd.gone; next++) {
                 const struct row_lane_place *place = crowd.order[next];
-                assert_true(!last[place->origin] || last[place->origin] < place);
+                const struct row_lane_asker *asker = asker_of_place(place);
+                int client = (int)((const char *)asker->client - clients);
+                assert_true(!last[asker->origin][client] || last[asker->origin][client] < place);
                 assert_true(next <= bound[place - crowd.places]);
-                last[place->origin] = place;
-                had[place->origin]++;
-                waits[place->origin]--;
+                last[asker->origin][client] = place;
+                waits[asker->origin][client]--;
             }
         }
         assert_int_equal(crowd.gone, crowd.count);
-        assert_int_equal(had[0] + had[1] + had[2] + had[3], crowd.count);
         assert_int_equal(crowd.lane.taken + crowd.lane.waiting, 0);
     }
 }
@@ -226,7 +308,9 @@ int main(void)
         cmocka_unit_test(nobody_overtakes),
         cmocka_unit_test(one_that_is_too_large_goes_alone),
         cmocka_unit_test(who_has_to_wait_is_told_of_and_may_be_forgotten),
+        cmocka_unit_test(one_that_is_unwanted_holds_nobody_up_though_it_has_no_room),
         cmocka_unit_test(origins_go_in_turn),
+        cmocka_unit_test(clients_of_an_origin_have_its_turns_in_turn),
         cmocka_unit_test(who_comes_again_and_again_passes_nobody),
         cmocka_unit_test(the_unwanted_have_no_turn),
         cmocka_unit_test(nobody_waits_for_more_than_a_turn_of_each),
