@@ -109,7 +109,7 @@ void loads_pay(void *arg, const void *load, size_t bytes)
     struct loads *loads = arg;
     const struct load_request *request = asker_of(load);
     if (request)
-        load_queue_charge(&loads->queue, request, bytes);
+        load_queue_bill(&loads->queue, request, bytes);
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows

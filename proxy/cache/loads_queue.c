@@ -1,8 +1,8 @@
 /* Credit is in bytes. A line begins with a quantum, pays for each request when that has its turn,
- * and may go below zero by that, or by the bytes of what was loaded (load_queue_charge()); it gets
- * a quantum each time that its turn comes while it has none, and then goes to the end. So over many
- * rounds every line that is never empty pays the same, however its requests differ in size. Its
- * origin pays the same sums in a round of its own.
+ * and may go below zero by that, or by the bytes of what is loaded (load_queue_charge(),
+ * load_queue_bill()); it gets a quantum each time that its turn comes while it has none, and then
+ * goes to the end. So over many rounds every line that is never empty pays the same, however its
+ * requests differ in size. Its origin pays the same sums in a round of its own.
  */
 #include "cache/loads_queue.h"
 
@@ -292,6 +292,15 @@ void load_queue_charge(struct load_queue *queue, const struct load_request *requ
         owe(&line->place, bytes);
     if (origin)
         owe(&origin->place, bytes);
+}
+
+/* Its line waits for nothing, and ends as any: when its turn comes, which is behind its debt. That
+ * the client may be gone, and another be where it was, is its place's loss in either case. */
+void load_queue_bill(struct load_queue *queue, const struct load_request *request, size_t bytes)
+{
+    if (!find_line(queue, request))
+        begin_line(queue, request);
+    load_queue_charge(queue, request, bytes);
 }
 
 /* ---- who has to go ---- */

@@ -60,6 +60,11 @@ void load_queue_remove(struct load_queue *queue, struct load_request *request);
 /* The load that was asked for brought so many bytes; its client has no line any more, maybe. */
 void load_queue_charge(struct load_queue *queue, const struct load_request *request, size_t bytes);
 
+/* The same of so many that nobody is let off: a client without a line has one until it has paid, or
+ * nobody else waits. Else who asks for one at a time would be as one who has just come, each time.
+ */
+void load_queue_bill(struct load_queue *queue, const struct load_request *request, size_t bytes);
+
 /* Until no more than so many bytes wait: calls `act` for the youngest of the lines with the most
  * bytes, of the origins with the most, which must take it out. Lines and origins that have an
  * eighth more or less than each other count as having the same. */

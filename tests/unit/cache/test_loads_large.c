@@ -121,6 +121,38 @@ static void large_rows_that_are_read_hold_no_place(void **state)
     bench_finish(&bench);
 }
 
+/* One who asks for one at a time has no line any more when it is read, and would be as one who has
+ * just come each time. */
+static void a_large_row_is_paid_for_by_who_waits_for_nothing_else(void **state)
+{
+    struct bench bench;
+    struct asked large, others[4], next;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.origin = 1;
+    ask(&bench, &large, "item:1");
+    bench.origin = 2;
+    ask(&bench, &others[0], "item:2");
+    ask(&bench, &others[1], "item:3");
+    fake_large_row("1", "2000000");
+    ask(&bench, &others[2], "item:4");
+    assert_int_equal(fake_pool.count, 4);
+    bench.origin = 1;
+    ask(&bench, &next, "item:5");
+    bench.origin = 3;
+    ask(&bench, &others[3], "item:6");
+    assert_int_equal(loads_waits(bench.loads).now, 2);
+    fake_outcome(PG_DOWN);
+    assert_int_equal(fake_pool.count, 4);
+    assert_string_equal(fake_pool.queries[3].values[0], "6");
+    fake_outcome(PG_DOWN);
+    assert_string_equal(fake_pool.queries[3].values[0], "5");
+    end_queries(4);
+    bench_finish(&bench);
+}
+
 /* ---- turns ---- */
 
 /* Whoever asks for many, over however few connections, keeps none of its place waiting for all of
@@ -220,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_large_row_waits_for_one_of_each_other_place_at_most),
         cmocka_unit_test(a_large_row_is_paid_for_before_it_is_read),
         cmocka_unit_test(large_rows_that_are_read_hold_no_place),
+        cmocka_unit_test(a_large_row_is_paid_for_by_who_waits_for_nothing_else),
         cmocka_unit_test(clients_of_one_place_have_turns_for_large_rows),
         cmocka_unit_test(who_waits_behind_a_row_that_nobody_wants_does_not_wait_for_its_room),
         cmocka_unit_test(nor_does_who_waits_behind_one_that_nobody_wants_any_more),

@@ -124,11 +124,22 @@ static void who_comes_again_and_again_has_its_turn_like_others(void **state)
     must_be_empty(&queue);
 }
 
+static struct load_request request_of(char client)
+{
+    return (struct load_request){.client = &clients[(int)client],
+                                 .origin = client < 'a' ? (uint64_t)client : 0};
+}
+
 static void charge(struct load_queue *queue, char client, size_t bytes)
 {
-    struct load_request request = {.client = &clients[(int)client],
-                                   .origin = client < 'a' ? (uint64_t)client : 0};
+    struct load_request request = request_of(client);
     load_queue_charge(queue, &request, bytes);
+}
+
+static void bill(struct load_queue *queue, char client, size_t bytes)
+{
+    struct load_request request = request_of(client);
+    load_queue_bill(queue, &request, bytes);
 }
 
 /* A client's address is another's as soon as it is gone. */
@@ -161,6 +172,44 @@ static void large_values_cost_turns(void **state)
     turns_must_be(&queue, "a");
     charge(&queue, 'a', (size_t)4 * LOAD_COST);
     turns_must_be(&queue, "bbbbbaba");
+    must_be_empty(&queue);
+}
+
+/* Both who are in one place and who are not. */
+static void who_is_billed_pays_though_he_has_no_line_any_more(void **state)
+{
+    static const struct {
+        char client, other;
+    } cases[] = {{'a', 'b'}, {'A', 'B'}};
+    struct load_queue queue;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char wanted[] = {cases[i].other, cases[i].other, cases[i].other, cases[i].other, 0};
+        load_queue_init(&queue);
+        bill(&queue, cases[i].client, (size_t)4 * LOAD_COST);
+        push_many(&queue, cases[i].other, 5);
+        push_many(&queue, cases[i].client, 1);
+        turns_must_be(&queue, wanted);
+        while (queue.count)
+            free(load_queue_next(&queue));
+        must_be_empty(&queue);
+    }
+}
+
+static void who_is_billed_owes_nothing_when_nobody_has_waited(void **state)
+{
+    struct load_queue queue;
+    (void)state;
+    load_queue_init(&queue);
+    bill(&queue, 'A', SIZE_MAX);
+    bill(&queue, 'b', SIZE_MAX);
+    bill(&queue, 'c', SIZE_MAX);
+    assert_int_equal(queue.by_asker.count, 3);
+    assert_null(load_queue_next(&queue));
+    assert_int_equal(queue.by_asker.count, 0);
+    push_many(&queue, 'A', 1);
+    push_many(&queue, 'B', 1);
+    turns_must_be(&queue, "AB");
     must_be_empty(&queue);
 }
 
@@ -410,6 +459,8 @@ int main(void)
         cmocka_unit_test(who_comes_again_and_again_has_its_turn_like_others),
         cmocka_unit_test(whoever_comes_where_another_was_has_a_line_of_his_own),
         cmocka_unit_test(large_values_cost_turns),
+        cmocka_unit_test(who_is_billed_pays_though_he_has_no_line_any_more),
+        cmocka_unit_test(who_is_billed_owes_nothing_when_nobody_has_waited),
         cmocka_unit_test(a_debt_has_its_bound),
         cmocka_unit_test(anybody_may_be_taken_out),
         cmocka_unit_test(the_longest_line_has_to_go_first),
