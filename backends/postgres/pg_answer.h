@@ -24,6 +24,9 @@ struct pg_answer {
     enum pg_outcome outcome;
     const PGresult *result;
     struct pg_error error;
+    /* With PG_TIMEOUT: its time was not over, but that of another which its connection was given up
+     * for. Over another it may be answered. */
+    bool early;
 };
 
 typedef void (*pg_answer_cb)(void *arg, const struct pg_answer *answer);

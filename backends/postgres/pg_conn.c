@@ -101,7 +101,7 @@ static void start_timer(struct pg_conn *conn, uint64_t after_ms)
 /* Lets go of the server; the queries under way end with `outcome`. */
 static void disconnect(struct pg_conn *conn, enum pg_outcome outcome)
 {
-    pg_pipeline_fail(conn->pipeline, outcome, &conn->error);
+    pg_pipeline_fail(conn->pipeline, outcome, &conn->error, uv_now(conn->options.loop));
     pg_resolve_cancel(conn->resolve);
     conn->resolve = NULL;
     pg_watch_drop(&conn->watch);

@@ -342,12 +342,14 @@ int pg_pipeline_read(struct pg_pipeline *pipeline, struct pg_error *error)
 }
 
 void pg_pipeline_fail(struct pg_pipeline *pipeline, enum pg_outcome outcome,
-                      const struct pg_error *error)
+                      const struct pg_error *error, uint64_t now)
 {
     while (pipeline->first) {
         struct trip *trip = take_trip(pipeline);
-        if (trip->query)
+        if (trip->query) {
+            trip->query->early = outcome == PG_TIMEOUT && trip->query->deadline > now;
             end_query(pipeline, trip, outcome, error);
+        }
         free_trip(trip);
     }
     forget_statements(pipeline);

@@ -33,9 +33,10 @@ int pg_pipeline_query(struct pg_pipeline *pipeline, struct pg_query *query);
  * of no use any more. */
 int pg_pipeline_read(struct pg_pipeline *pipeline, struct pg_error *error);
 
-/* Ends all queries, and forgets the connection. */
+/* Ends all queries, and forgets the connection. With PG_TIMEOUT those that are not due by `now` end
+ * early. */
 void pg_pipeline_fail(struct pg_pipeline *pipeline, enum pg_outcome outcome,
-                      const struct pg_error *error);
+                      const struct pg_error *error, uint64_t now);
 
 size_t pg_pipeline_depth(const struct pg_pipeline *pipeline);
 uint64_t pg_pipeline_deadline(const struct pg_pipeline *pipeline); /* of the oldest; depth > 0 */

@@ -18,6 +18,8 @@
  *   time is over he is told, and the others wait on for the same query, joined by whoever comes: it
  *   is never asked a second time while it is on its way. When the database gives it up, those who
  *   had asked before it was sent are told; who joined since and has time left gets another query.
+ *   So does everybody who has time left where it was given up before its own time was over
+ *   (pg_answer.h), as often as that happens: his patience is the bound.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
  *   snapshot holds must not be denied.
  */

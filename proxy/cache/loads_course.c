@@ -134,26 +134,37 @@ static bool has_time(const struct load *load, const struct load_request *request
     return clock_ms() - request->asked < timeout - timeout / 4;
 }
 
-/* Whether this answer is too old for a request that came while the query was on its way. That the
- * query's time is over does not mean that the request's is. */
-static bool too_old_for(const struct load *load, const struct load_request *request,
-                        enum load_outcome outcome)
+/* Whether another query is to answer the request: this one's answer is too old for who came while
+ * it was on its way; or its time is over, or only that of another which its connection was given up
+ * for, and the request's is not. That is the bound of how often: the next query goes over another
+ * connection, or fails if none is up. */
+static bool needs_another(const struct load *load, const struct load_request *request,
+                          const struct row_result *result)
 {
+    enum load_outcome outcome = result->outcome;
     return (outcome == LOAD_ABSENT && request->late) ||
            (outcome == LOAD_ROW && request->late_and_stale) ||
-           (outcome == LOAD_TIMEOUT && request->late && has_time(load, request));
+           (outcome == LOAD_TIMEOUT && (request->late || result->early) && has_time(load, request));
 }
 
-/* Those for whom the answer is too old stay. */
-static void answer_all(struct load *load, enum load_outcome outcome, struct blob *value)
+static bool is_told_to_anybody(const struct load *load, const struct row_result *result)
+{
+    const struct load_request *request = load->waiting;
+    while (request && (loads_is_gone(request) || needs_another(load, request, result)))
+        request = request->next;
+    return request;
+}
+
+/* Those who need another stay. */
+static void answer_all(struct load *load, const struct row_result *result)
 {
     struct load_request *request = take_waiting(load);
     while (request) {
         struct load_request *next = request->next;
-        if (too_old_for(load, request, outcome))
+        if (needs_another(load, request, result))
             loads_join(load, request);
         else
-            loads_answer(request, outcome, value);
+            loads_answer(request, result->outcome, result->value);
         request = next;
     }
 }
@@ -282,8 +293,8 @@ static struct row_result as_cached(const struct load *load, const struct row_res
 static void take_row(struct load *load, const struct row_result *result)
 {
     struct loads *loads = load->loads;
-    /* Else that has been counted, or whoever asked has gone. */
-    if (result->outcome != LOAD_TIMEOUT || (!load->timed_out && loads_wants(load)))
+    /* Else that has been counted, or whoever asked has gone, or gets another query. */
+    if (result->outcome != LOAD_TIMEOUT || (!load->timed_out && is_told_to_anybody(load, result)))
         loads_count_outcome(loads, load->key.keyspace, result->outcome);
     account_for(load, result);
     if (result->other_spelling.at)
@@ -292,7 +303,7 @@ static void take_row(struct load *load, const struct row_result *result)
         remember_absent(load);
     else if (result->outcome == LOAD_ROW || result->outcome == LOAD_TOO_LARGE)
         negative_cache_forget(&loads->absent, load->key);
-    answer_all(load, result->outcome, result->value);
+    answer_all(load, result);
     if (result->outcome == LOAD_ROW && !load->stale && !load->unseen)
         loads_fill(load, result);
     else

@@ -63,6 +63,9 @@ const struct keyspace *loads_keyspace(const struct load *load);
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
 
+/* Its client is, so that nobody needs to be told. */
+bool loads_is_gone(const struct load_request *request);
+
 /* Nobody waits for it: it is forgotten. */
 void loads_drop(struct load *load);
 

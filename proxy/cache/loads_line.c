@@ -77,7 +77,7 @@ static void dismiss(struct load_request *request, enum load_outcome outcome)
 }
 
 /* The client's thread sets it, and nothing hangs on how soon that is seen here. */
-static bool is_gone(const struct load_request *request)
+bool loads_is_gone(const struct load_request *request)
 {
     return request->gone && atomic_load_explicit(request->gone, memory_order_relaxed);
 }
@@ -86,7 +86,7 @@ static bool is_gone(const struct load_request *request)
 static const struct load_request *asker_of(const struct load *load)
 {
     const struct load_request *request = load->waiting;
-    while (request && is_gone(request))
+    while (request && loads_is_gone(request))
         request = request->next;
     return request;
 }
@@ -127,7 +127,7 @@ void loads_go_on(struct loads *loads)
     struct load_request *request;
     while (load_window_has_room(&loads->window, at_database(loads)) &&
            (request = load_queue_next(&loads->queue))) {
-        if (is_gone(request)) {
+        if (loads_is_gone(request)) {
             dismiss(request, LOAD_BUSY);
             continue;
         }
@@ -144,7 +144,7 @@ void loads_have_place(void *loads)
 static void refuse_waiting(struct loads *loads, struct load_request *request,
                            enum load_outcome outcome)
 {
-    if (!is_gone(request))
+    if (!loads_is_gone(request))
         loads_count_outcome(loads, request->key.keyspace, outcome);
     dismiss(request, outcome);
 }

@@ -187,6 +187,14 @@ static enum load_outcome outcome_of(const struct query *query, const struct pg_a
     return LOAD_DOWN;
 }
 
+static struct row_result result_of(const struct query *query, const struct pg_answer *answer)
+{
+    return (struct row_result){.outcome = outcome_of(query, answer),
+                               .way = query->way,
+                               .error = answer->error.text,
+                               .early = answer->early};
+}
+
 static void finish(struct query *query, const struct row_result *result)
 {
     query->done(query->arg, result);
@@ -246,8 +254,7 @@ static void on_accepts(struct query *query, const struct pg_answer *answer)
         ask(query, STATEMENT_LOAD_ANEW);
     } else {
         if (answer->outcome != PG_DONE)
-            result = (struct row_result){.outcome = outcome_of(query, answer),
-                                         .error = answer->error.text};
+            result = result_of(query, answer);
         finish(query, &result);
     }
 }
@@ -317,8 +324,7 @@ static void on_loaded(struct query *query, const PGresult *found, struct row_res
 
 static void on_found(struct query *query, const struct pg_answer *answer)
 {
-    struct row_result result = {
-        .outcome = outcome_of(query, answer), .way = query->way, .error = answer->error.text};
+    struct row_result result = result_of(query, answer);
     bool is_row = result.outcome == LOAD_ROW;
     if (is_row && removes(query))
         result.removed = atoll(PQcmdTuples((PGresult *)answer->result));
@@ -376,8 +382,7 @@ static void on_confirm(struct query *query, const struct pg_answer *answer)
         struct row_result result = {.outcome = LOAD_REFUSED,
                                     .error = "what it reads is rewritten or moved all the time"};
         if (answer->outcome != PG_DONE)
-            result = (struct row_result){.outcome = outcome_of(query, answer),
-                                         .error = answer->error.text};
+            result = result_of(query, answer);
         finish(query, &result);
     }
 }

@@ -43,6 +43,7 @@ struct row_result {
                            go with it */
     long long removed;  /* with rows_remove(): how many rows went */
     const char *error;  /* of the server, lives until the callback returns; "" when there is none */
+    bool early;         /* with LOAD_TIMEOUT: as in pg_answer.h */
     /* With LOAD_ABSENT: the key of a row whose columns equal those asked for and are printed
      * otherwise, `item:42` for item:042. `at` is NULL where there is none. Lives until the callback
      * returns. */

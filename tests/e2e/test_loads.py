@@ -9,6 +9,7 @@ import time
 import pytest
 import redis
 
+from following import paused
 from servers import PATIENCE
 from waiting import wait_until
 from wire import bulk, command
@@ -233,6 +234,23 @@ def test_nobody_is_told_of_a_timeout_because_another_has_waited_for_longer(
         for n in others:
             assert second.read_reply() == bulk(f"payload {n}")
     assert guard.counter("nestguard_loads_total", result="row") == 2 + len(others)
+    assert guard.counter("nestguard_loads_total", result="timeout") == 1
+
+
+def test_who_came_last_to_a_connection_that_hangs_is_answered_over_another(
+        start_guard, database, items, threads):
+    """It is given up when the first of its queries is overdue, and takes all the others with it."""
+    guard = start_guard(items(), sync="none", load_connections=2, load_timeout="2s")
+    assert get(guard, "item:1") == b"payload 1"
+    pid = database.value("SELECT pid FROM pg_stat_activity WHERE application_name = 'nestguard'"
+                         " AND datname = current_database() AND query LIKE '%pg_column_size%'")
+    with paused(pid):
+        assert str(get(guard, "item:2")).startswith("NESTGUARD timeout")
+        with database.locked():  # for as long as the other connection is to have as many as this
+            last = [threads.submit(get, guard, f"item:{n}") for n in range(3, 9)]
+            wait_for_misses(guard, 8)
+        assert [future.result(PATIENCE) for future in last] == [
+            b"payload %d" % n for n in range(3, 9)]
     assert guard.counter("nestguard_loads_total", result="timeout") == 1
 
 

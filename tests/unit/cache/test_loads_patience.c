@@ -176,6 +176,124 @@ static void who_joined_it_gets_another(void **state)
     bench_finish(&bench);
 }
 
+/* The first query of its connection was overdue. */
+static void end_early(void)
+{
+    fake_answer(&(struct pg_answer){.outcome = PG_TIMEOUT, .early = true});
+}
+
+static void who_asked_for_it_gets_another_if_it_was_given_up_for_others(void **state)
+{
+    struct bench bench;
+    struct asked first, joined;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &first, "item:1");
+    ask(&bench, &joined, "item:1");
+    for (int i = 0; i < 3; i++) {
+        end_early();
+        must_wait(&bench, &first);
+        must_wait(&bench, &joined);
+        assert_int_equal(fake_pool.count, 1);
+    }
+    row_is("payload");
+    must_get_value(&bench, &first, "payload");
+    must_get_value(&bench, &joined, "payload");
+    assert_int_equal(COUNTED(&bench, loads_timeout), 0);
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void but_not_when_his_own_time_is_over(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    bench.shared->config->load_timeout_ms = 40;
+    ask(&bench, &one, "item:1");
+    pass(40);
+    end_early();
+    must_get(&bench, &one, LOAD_TIMEOUT);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 1);
+    assert_int_equal(fake_pool.count, 0);
+    assert_false(loads_in_flight(bench.loads, key_make(ITEMS, span_of("item:1"))));
+    bench_finish(&bench);
+}
+
+/* Nobody is told, and nothing was brought. */
+static void nor_is_it_asked_for_who_has_gone(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    _Atomic bool gone = false;
+    (void)state;
+    bench_init(&bench, "");
+    bench.gone = &gone;
+    ask(&bench, &one, "item:1");
+    gone = true;
+    end_early();
+    assert_int_equal(fake_pool.count, 0);
+    assert_int_equal(COUNTED(&bench, loads_timeout), 0);
+    assert_false(loads_in_flight(bench.loads, key_make(ITEMS, span_of("item:1"))));
+    bench_finish(&bench);
+}
+
+/* That there is no other connection is an error, too. */
+static void nor_where_the_database_is_down(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    end_early();
+    must_wait(&bench, &one);
+    fake_outcome(PG_DOWN);
+    must_get(&bench, &one, LOAD_DOWN);
+    assert_int_equal(fake_pool.count, 0);
+    bench_finish(&bench);
+}
+
+/* What it says of then is what holds then. */
+static void a_change_before_that_other_one_does_not_make_it_stale(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    ask(&bench, &one, "item:1");
+    loads_changed(bench.loads, key_make(ITEMS, span_of("item:1")));
+    end_early();
+    row_is("new");
+    must_get_value(&bench, &one, "new");
+    must_fill("item:1", "new");
+    fill_ends(REDIS_DONE);
+    bench_finish(&bench);
+}
+
+static void a_large_row_has_its_way_anew_for_another(void **state)
+{
+    struct bench bench;
+    struct asked one;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    ask(&bench, &one, "item:1");
+    fake_large_row("1", "2000000");
+    assert_int_equal(lane.inside, 1);
+    end_early();
+    assert_int_equal(lane.inside, 0);
+    fake_large_row("1", "2000000");
+    assert_int_equal(lane.inside, 1);
+    row_is("payload");
+    must_get_value(&bench, &one, "payload");
+    fill_ends(REDIS_DONE);
+    assert_int_equal(lane.taken + lane.waiting + lane.inside, 0);
+    bench_finish(&bench);
+}
+
 /* Of many who ask together all but one have joined it: they need not all wait a second time. */
 static void who_joined_it_when_it_began_gets_no_other(void **state)
 {
@@ -230,6 +348,12 @@ int main(void)
         cmocka_unit_test(one_that_waits_for_the_way_of_large_rows_is_wanted_by_who_joins_it),
         cmocka_unit_test(who_joined_it_gets_another),
         cmocka_unit_test(who_joined_it_when_it_began_gets_no_other),
+        cmocka_unit_test(who_asked_for_it_gets_another_if_it_was_given_up_for_others),
+        cmocka_unit_test(but_not_when_his_own_time_is_over),
+        cmocka_unit_test(nor_is_it_asked_for_who_has_gone),
+        cmocka_unit_test(nor_where_the_database_is_down),
+        cmocka_unit_test(a_change_before_that_other_one_does_not_make_it_stale),
+        cmocka_unit_test(a_large_row_has_its_way_anew_for_another),
         cmocka_unit_test(who_waits_for_a_second_query_waits_no_longer_in_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

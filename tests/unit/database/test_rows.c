@@ -580,6 +580,32 @@ static void no_answer_is_not_absent(void **state)
     bench_finish(&bench);
 }
 
+static void must_end_early(const struct bench *bench)
+{
+    fake_answer(&(struct pg_answer){.outcome = PG_TIMEOUT, .early = true});
+    must_end(bench, LOAD_TIMEOUT);
+    assert_true(bench->result.early);
+}
+
+/* Whichever it was of the queries that are asked of a key. */
+static void an_answer_that_ended_early_is_told_so(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, 1);
+    load(&bench, ITEMS, "item:1");
+    must_end_early(&bench);
+    load(&bench, ITEMS, "item:1");
+    no_row();
+    must_end_early(&bench);
+    load_and_refuse(&bench, "22P02");
+    must_end_early(&bench);
+    load(&bench, ITEMS, "item:1");
+    fake_outcome(PG_TIMEOUT);
+    assert_false(bench.result.early);
+    bench_finish(&bench);
+}
+
 /* ---- several ways to split a key ---- */
 
 static void fake_none_of_all(void)
@@ -982,6 +1008,7 @@ int main(void)
         cmocka_unit_test(whether_a_text_is_accepted_may_stay_unknown),
         cmocka_unit_test(any_other_error_is_a_refusal),
         cmocka_unit_test(no_answer_is_not_absent),
+        cmocka_unit_test(an_answer_that_ended_early_is_told_so),
         cmocka_unit_test(all_ways_are_tried_one_after_the_other),
         cmocka_unit_test(another_spelling_found_on_one_way_is_told_if_no_way_has_the_key),
         cmocka_unit_test(the_first_way_that_finds_a_row_ends_it),

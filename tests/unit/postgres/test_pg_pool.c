@@ -53,6 +53,7 @@ struct outcome {
     enum pg_outcome outcome;
     char value[128];
     struct pg_error error;
+    bool early;
 };
 
 /* It ticks, because a turn of the loop may do in its timers what the test waits for, and would then
@@ -140,6 +141,7 @@ static void on_answer(void *arg, const struct pg_answer *answer)
     outcome->calls++;
     outcome->outcome = answer->outcome;
     outcome->error = answer->error;
+    outcome->early = answer->early;
     if (answer->outcome != PG_DONE)
         assert_null(answer->result);
     else if (PQntuples(answer->result) > 0)
@@ -441,6 +443,47 @@ static void a_silent_backend_is_given_up_and_replaced(void **state)
     struct outcome outcome = ask(&bench, SAY, "here");
     must_be_done(&outcome, "here");
     kill(backend, SIGCONT);
+    bench_close(&bench);
+}
+
+/* By then it has hardly waited. */
+static void a_query_behind_one_that_is_overdue_ends_early(void **state)
+{
+    struct bench bench;
+    struct outcome overdue, behind, slow;
+    (void)state;
+    bench_open_at(&bench, server.port, "", 1, 200);
+    pid_t backend = (pid_t)strtol(ask(&bench, PID, NULL).value, NULL, 10);
+    assert_int_equal(kill(backend, SIGSTOP), 0);
+    submit(&bench, SAY, "anybody?", &overdue);
+    uint64_t asked = uv_now(&bench.loop);
+    RUN_UNTIL(&bench, uv_now(&bench.loop) >= asked + 300);
+    submit(&bench, SAY, "anybody else?", &behind);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    kill(backend, SIGCONT);
+    must_have_failed(&overdue, PG_TIMEOUT, "");
+    assert_false(overdue.early);
+    must_have_failed(&behind, PG_TIMEOUT, "");
+    assert_true(behind.early);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    slow = ask(&bench, SLEEP, "30");
+    must_have_failed(&slow, PG_TIMEOUT, "57014");
+    assert_false(slow.early);
+    bench_close(&bench);
+}
+
+/* That it is lost is no matter of time. */
+static void a_query_on_a_connection_that_is_lost_does_not_end_early(void **state)
+{
+    struct bench bench;
+    struct outcome dead, behind;
+    (void)state;
+    bench_open(&bench, 1);
+    submit(&bench, DIE, NULL, &dead);
+    submit(&bench, SAY, "anybody?", &behind);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    assert_int_equal(behind.outcome, PG_DOWN);
+    assert_false(behind.early);
     bench_close(&bench);
 }
 
@@ -924,6 +967,8 @@ int main(void)
         cmocka_unit_test(a_new_timeout_holds_for_open_connections_too),
         cmocka_unit_test(a_connection_that_is_coming_up_has_the_newest_timeout),
         cmocka_unit_test(a_silent_backend_is_given_up_and_replaced),
+        cmocka_unit_test(a_query_behind_one_that_is_overdue_ends_early),
+        cmocka_unit_test(a_query_on_a_connection_that_is_lost_does_not_end_early),
         cmocka_unit_test(a_silent_server_keeps_nobody_waiting),
         cmocka_unit_test(a_pause_of_the_whole_process_is_no_timeout),
         cmocka_unit_test(a_server_that_is_not_there_is_told_once_and_fails_fast),
