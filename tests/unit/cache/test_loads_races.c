@@ -430,70 +430,6 @@ static void a_new_configuration_bounds_it_anew(void **state)
     bench_finish(&bench);
 }
 
-/* ---- at random: no order of events may lose a request or answer it twice ---- */
-
-enum { RANDOM_KEYS = 4, RANDOM_ASKED = 40 };
-
-static void one_random_step(struct bench *bench, struct asked *asked, int *count)
-{
-    char key[20];
-    snprintf(key, sizeof key, "item:%d", rand() % RANDOM_KEYS);
-    switch (rand() % 9) {
-    case 0:
-    case 1:
-        if (*count < RANDOM_ASKED)
-            ask(bench, &asked[(*count)++], key);
-        break;
-    case 2:
-        loads_changed(bench->loads, key_make(0, span_of(key)));
-        break;
-    case 3:
-        loads_check_time(bench->loads, clock_ms() + (uint64_t)(rand() % 2) * 5000);
-        break;
-    case 4:
-        use_view(bench, rand() % 2 ? KEYSPACE_GUARDING : KEYSPACE_PASSING, rand() % 2);
-        break;
-    case 5:
-        if (fake_redis.count)
-            fill_ends(rand() % 2 ? REDIS_DONE : REDIS_DOWN);
-        break;
-    case 6:
-        if (fake_pool.count)
-            fake_outcome(PG_TIMEOUT);
-        break;
-    default:
-        if (fake_pool.count && rand() % 2)
-            fake_row(FAKE_TEXT, (const char *[]){"v", fake_pool.queries[0].values[0]}, 2);
-        else if (fake_pool.count)
-            fake_no_row();
-    }
-}
-
-static void every_request_is_answered_once_whatever_the_order(void **state)
-{
-    struct bench bench;
-    (void)state;
-    for (unsigned seed = 1; seed <= 200; seed++) {
-        struct asked asked[RANDOM_ASKED];
-        int count = 0;
-        srand(seed);
-        bench_init(&bench, "");
-        for (int step = 0; step < 300; step++)
-            one_random_step(&bench, asked, &count);
-        while (fake_pool.count || fake_redis.count) {
-            while (fake_pool.count)
-                fake_no_row();
-            while (fake_redis.count)
-                fill_ends(REDIS_DONE);
-        }
-        uv_run(&bench.loop, UV_RUN_NOWAIT);
-        for (int i = 0; i < count; i++)
-            if (asked[i].answers != 1)
-                fail_msg("seed %u: request %d got %d answers", seed, i, asked[i].answers);
-        bench_finish(&bench);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,7 +455,6 @@ int main(void)
         cmocka_unit_test(a_second_query_counts_under_the_generation_it_began_in),
         cmocka_unit_test(what_is_remembered_is_bounded),
         cmocka_unit_test(a_new_configuration_bounds_it_anew),
-        cmocka_unit_test(every_request_is_answered_once_whatever_the_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
