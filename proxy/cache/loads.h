@@ -114,7 +114,7 @@ const struct refused_load *loads_refusal(const struct loads *loads, size_t keysp
 
 /* For rows.h's lane of large rows: of a load that was given to rows_load(), who asked for it;
  * whether somebody still waits for it; that so many bytes go to the account of who does; and, of
- * the loads, that one had to wait there, whose place others may have. */
+ * the loads, that one is there, whose place others may have. */
 struct row_lane_asker loads_asker_of(const void *load);
 bool loads_wants(const void *load);
 void loads_pay(void *arg, const void *load, size_t bytes); /* arg: the loads */

@@ -138,11 +138,10 @@ void row_lane_go_on(struct row_lane *lane)
 
 void row_lane_wait(struct row_lane *lane, struct row_lane_place *place)
 {
-    size_t before = lane->waiting;
     line_up(lane, place);
     row_lane_go_on(lane);
-    if (lane->waiting > before && lane->on_wait)
-        lane->on_wait(lane->arg);
+    if (lane->on_come)
+        lane->on_come(lane->arg);
 }
 
 void row_lane_leave(struct row_lane *lane, const struct row_lane_place *place)

@@ -49,7 +49,7 @@ struct row_lane {
     /* Before so many bytes are read: whose time is over when they come has had them read all the
      * same. */
     void (*pay)(void *arg, const void *load, size_t bytes);
-    void (*on_wait)(void *arg); /* one more has to wait */
+    void (*on_come)(void *arg); /* one more waits, or is inside, or was forgotten */
     void *arg;
     size_t taken;
     struct row_lane_turns origins; /* of those who wait */

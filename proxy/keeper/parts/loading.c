@@ -113,7 +113,7 @@ int loading_open(struct loading *loading, const struct loading_options *options,
                                          .asker_of = loads_asker_of,
                                          .wants = loads_wants,
                                          .pay = loads_pay,
-                                         .on_wait = loads_have_place}};
+                                         .on_come = loads_have_place}};
     int status = open_pool(loading, options->loop, options->config);
     if (status)
         return status;

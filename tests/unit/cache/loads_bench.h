@@ -136,7 +136,7 @@ static inline struct row_lane lane_of(const struct bench *bench)
                              .asker_of = loads_asker_of,
                              .wants = loads_wants,
                              .pay = loads_pay,
-                             .on_wait = loads_have_place,
+                             .on_come = loads_have_place,
                              .arg = bench->loads};
 }
 

@@ -84,24 +84,24 @@ static void one_that_is_too_large_goes_alone(void **state)
     assert_int_equal(entered, 2);
 }
 
-static void note_wait(void *arg)
+static void note_one(void *arg)
 {
     ++*(int *)arg;
 }
 
-static void who_has_to_wait_is_told_of_and_may_be_forgotten(void **state)
+static void who_comes_is_told_of_and_may_be_forgotten(void **state)
 {
-    int waits = 0;
+    int came = 0;
     struct row_lane lane = {
-        .most = 10, .wants = is_not_unwanted, .on_wait = note_wait, .arg = &waits};
+        .most = 10, .wants = is_not_unwanted, .on_come = note_one, .arg = &came};
     struct row_lane_place places[4];
     (void)state;
     entered = forgotten = 0;
     wait(&lane, &places[0], 10);
-    assert_int_equal(waits, 0);
+    assert_int_equal(came, 1);
     for (int i = 1; i < 4; i++)
         wait(&lane, &places[i], 5);
-    assert_int_equal(waits, 3);
+    assert_int_equal(came, 4);
     assert_int_equal(lane.waiting, 3);
     unwanted = &places[1];
     row_lane_leave(&lane, &places[0]);
@@ -307,7 +307,7 @@ int main(void)
         cmocka_unit_test(as_many_go_as_there_is_room_for),
         cmocka_unit_test(nobody_overtakes),
         cmocka_unit_test(one_that_is_too_large_goes_alone),
-        cmocka_unit_test(who_has_to_wait_is_told_of_and_may_be_forgotten),
+        cmocka_unit_test(who_comes_is_told_of_and_may_be_forgotten),
         cmocka_unit_test(one_that_is_unwanted_holds_nobody_up_though_it_has_no_room),
         cmocka_unit_test(origins_go_in_turn),
         cmocka_unit_test(clients_of_an_origin_have_its_turns_in_turn),
