@@ -153,6 +153,21 @@ def test_strangers_whom_the_cache_lets_wait_leave_connections_to_others(locked, 
         assert any(guesser.read_reply().startswith(b"-NESTGUARD busy") for guesser in guessers)
 
 
+def test_who_knows_the_password_is_no_stranger_while_the_cache_is_waited_for(locked, cache):
+    guard = locked(max_strangers=3)
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(guard.wire()) for _ in range(3)]
+        with paused(cache.process.pid):
+            for _ in range(3):
+                for wire in wires[-3:]:
+                    wire.send(command("HELLO", 3, "AUTH", "default", "secret"))
+                wait_until(lambda: guard.total("nestguard_commands_total") >= len(wires), PATIENCE,
+                           "that they have asked")
+                wires += [stack.enter_context(guard.wire()) for _ in range(3)]
+        assert all(wire.read_reply().startswith(b"%") for wire in wires[:9])
+    assert guard.total("nestguard_strangers_dropped_total") == 0
+
+
 def test_who_leaves_before_the_answer_leaves_nothing_behind(locked):
     guard = locked()
     for _ in range(20):

@@ -87,19 +87,15 @@ static void user_reply(struct reply_slot *slot, unsigned index, struct span cach
 static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
                                                  .on_cache_failure = request_take_failure};
 
-/* Remembered until the cache has answered. */
-static void ask_as(struct client *client, struct span user)
-{
-    introduction_set(&client->self.asked, xspandup(user));
-}
-
-/* Over a connection of its own, which becomes that user's. */
-static void log_in_user(struct client *client, const struct request *request)
+/* Over a connection of its own, which becomes that user's. The name is remembered until the cache
+ * has answered. */
+static void log_in_user(struct client *client, const struct request *request, struct span user,
+                        const struct reply_slot_kind *kind)
 {
     if (pinned_begin_login(client) < 0)
         return;
-    ask_as(client, request->arguments[1]);
-    request_forward_as(request, client, &user_kind);
+    introduction_set(&client->self.asked, xspandup(user));
+    request_forward_as(request, client, kind);
     client_settle(client);
 }
 
@@ -157,7 +153,7 @@ static void auth(struct client *client, const struct request *request)
     else if (request->count == 3 && !introduction_has_room(words[1]))
         client_answer(client, long_user);
     else if (request->count == 3 && !is_own_user(words[1]))
-        log_in_user(client, request);
+        log_in_user(client, request, words[1], &user_kind);
     else if (request->count == 2 && !serving_config(client->serving)->password)
         client_answer(client,
                       "ERR AUTH <password> called without any password configured for the default "
@@ -246,9 +242,8 @@ static void write_hello(struct buffer *out, struct span reply, const struct clie
                serving_config(client->serving)->cluster_commands != CLUSTER_COMMANDS_PASS);
 }
 
-/* All that a HELLO is for comes with the cache's yes, or nothing of it: its AUTH, as whom it may
- * have asked the cache; its name; and the protocol, which is the connection's, whose form the reply
- * has. */
+/* With the cache's yes come the name and the protocol, which is the connection's: the reply has its
+ * form. */
 static void hello_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct client *client = client_of(slot->replies);
@@ -256,7 +251,6 @@ static void hello_reply(struct reply_slot *slot, unsigned index, struct span cac
     write_hello(reply_slot_output(slot), cache_reply, client);
     if (cache_reply.at[0] == '-')
         return;
-    welcome(client);
     client_take_name(client);
     bool before = client->replies.resp3;
     client_speak(client, cache_reply.at[0] == '%');
@@ -292,7 +286,8 @@ static void hello_default_reply(struct reply_slot *slot, unsigned index, struct 
 static const struct reply_slot_kind hello_default_kind = {.on_cache = hello_default_reply,
                                                           .on_cache_failure = request_take_failure};
 
-/* What the guard decides by itself; NULL: the cache may be asked. Nothing has changed by it. */
+/* What the guard decides by itself; NULL: the cache may be asked. Nothing has changed by it. All
+ * that the HELLO is for is looked at before any of it holds. */
 static const char *hello_error(const struct client *client, const struct greeting *greeting)
 {
     const char *error = greeting->name ? client_name_error(*greeting->name) : NULL;
@@ -334,6 +329,24 @@ static void ask_hello_as_default(struct client *client, bool resp3)
     client_settle(client);
 }
 
+/* Who knows the guard's password is no stranger while the cache is waited for, or when it fails. */
+static void ask_by_hello(struct client *client, const struct request *request,
+                         const struct greeting *greeting)
+{
+    const struct span *user = greeting->user;
+    client_ask_for_name(client, greeting->name);
+    if (user && !is_own_user(*user)) {
+        log_in_user(client, request, *user, &hello_user_kind);
+        return;
+    }
+    if (user)
+        welcome(client);
+    if (user && client->pinned.states & PINNED_USER)
+        ask_hello_as_default(client, greeting->resp3);
+    else
+        ask_hello(client, greeting->resp3);
+}
+
 static void hello(struct client *client, const struct request *request)
 {
     struct greeting greeting = {.resp3 = client->replies.resp3};
@@ -344,22 +357,12 @@ static void hello(struct client *client, const struct request *request)
         error = hello_options(request, &greeting);
     if (!error)
         error = hello_error(client, &greeting);
-    if (!error)
-        client_ask_for_name(client, greeting.name);
-    if (error == wrong_password) {
+    if (error == wrong_password)
         refuse(client, error);
-    } else if (error) {
+    else if (error)
         client_answer(client, error);
-    } else if (greeting.user && is_own_user(*greeting.user) &&
-               client->pinned.states & PINNED_USER) {
-        ask_hello_as_default(client, greeting.resp3);
-    } else if (!greeting.user || is_own_user(*greeting.user)) {
-        ask_hello(client, greeting.resp3);
-    } else if (pinned_begin_login(client) == 0) {
-        ask_as(client, *greeting.user);
-        request_forward_as(request, client, &hello_user_kind);
-        client_settle(client);
-    }
+    else
+        ask_by_hello(client, request, &greeting);
 }
 
 /* ---- SELECT ---- */
