@@ -185,7 +185,7 @@ void loads_ask(struct load *load)
     load->asked = uv_hrtime();
     load->generation = generation_of(loads, load->key.keyspace);
     loads->querying++;
-    rows_load(loads->options.rows, load->key, on_row, load);
+    load->place = rows_load(loads->options.rows, load->key, on_row, load);
 }
 
 void loads_drop(struct load *load)
@@ -352,6 +352,7 @@ static void join_flight(struct load *load, struct load_request *request)
         request->late = true;
         request->late_and_stale = load->stale || load->unseen;
         loads_join(load, request);
+        loads_hasten(load, request);
     }
 }
 

@@ -17,10 +17,11 @@ struct load {
     uint64_t asked; /* uv_hrtime() when the query was; 0: it was not yet */
     /* Under which the query began and absences may be remembered; 0: under none. */
     uint64_t generation;
-    bool unseen;        /* a change of the row was told that the query may not see yet */
-    bool stale;         /* the row has changed since the query began, or may have */
-    bool timed_out;     /* the query took too long for somebody, which is counted once */
-    struct blob *value; /* while it is being written to the cache */
+    bool unseen;                  /* a change of the row was told that the query may not see yet */
+    bool stale;                   /* the row has changed since the query began, or may have */
+    bool timed_out;               /* the query took too long for somebody, which is counted once */
+    struct row_lane_place *place; /* of its query, while it has one (rows_load()) */
+    struct blob *value;           /* while it is being written to the cache */
     /* By a change during that, or its keyspace is retired: no longer in flight for anybody, whose
      * key may belong to another keyspace by now. */
     bool overtaken;
@@ -74,6 +75,10 @@ void loads_end(struct load *load);
 
 /* Behind those who wait for the key: they are answered in the order in which they asked. */
 void loads_join(struct load *load, struct load_request *request);
+
+/* Who has joined a load that is asked for: a large row that waits for its turn may have it sooner.
+ */
+void loads_hasten(struct load *load, const struct load_request *request);
 
 /* Likewise where the key is not asked for yet: the request gets a place in its client's line. */
 void loads_line_up(struct load *load, struct load_request *request);

@@ -103,6 +103,14 @@ struct row_lane_asker loads_asker_of(const void *load)
                    : (struct row_lane_asker){0};
 }
 
+/* Who joins need not wait behind all that somebody else has asked for. */
+void loads_hasten(struct load *load, const struct load_request *request)
+{
+    struct row_lane *lane = load->loads->options.rows->lane;
+    if (lane)
+        row_lane_join(lane, load->place, (struct row_lane_asker){request->origin, request->client});
+}
+
 /* It is wanted, but whoever wants it may go in this very moment: then nobody pays. */
 void loads_pay(void *arg, const void *load, size_t bytes)
 {

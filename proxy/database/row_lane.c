@@ -39,11 +39,16 @@ static void append(struct row_lane_turns *turns, struct row_lane_turn *turn)
     turns->last = turn;
 }
 
-static struct row_lane_turn *take(struct row_lane_turns *turns)
+static void take_out(struct row_lane_turns *turns, struct row_lane_turn *turn)
 {
-    struct row_lane_turn *turn = turns->first;
-    turns->first = turn->next;
-    return turn;
+    struct row_lane_turn *before = NULL, **at = &turns->first;
+    while (*at != turn) {
+        before = *at;
+        at = &before->next;
+    }
+    *at = turn->next;
+    if (turns->last == turn)
+        turns->last = before;
 }
 
 /* One that begins is behind all the others. */
@@ -60,25 +65,38 @@ static struct party *party_of(struct row_lane_turns *parties, uint64_t name)
     return party;
 }
 
-/* The first one's first has gone, with their turn or without: then that is still theirs. */
-static void pass_turn(struct row_lane_turns *parties, bool had_turn)
+/* One of it has gone, with its turn or without: then that is still its own. */
+static void pass_turn(struct row_lane_turns *parties, struct party *party, bool had_turn)
 {
-    struct party *first = party_at(parties->first);
-    if (!first->below.first)
-        free(party_at(take(parties)));
+    bool has_ended = !party->below.first;
+    if (has_ended || had_turn)
+        take_out(parties, &party->turn);
+    if (has_ended)
+        free(party);
     else if (had_turn)
-        append(parties, take(parties));
+        append(parties, &party->turn);
 }
 
-static void line_up(struct row_lane *lane, struct row_lane_place *place)
+static void line_up(struct row_lane *lane, struct row_lane_place *place,
+                    struct row_lane_asker asker)
 {
-    struct row_lane_asker asker = {0};
-    if (lane->asker_of)
-        asker = lane->asker_of(place->load);
     struct party *origin = party_of(&lane->origins, asker.origin);
     struct party *client = party_of(&origin->below, (uintptr_t)asker.client);
     append(&client->below, &place->turn);
+    place->asker = asker;
+    place->waits = true;
     lane->waiting++;
+}
+
+static void leave_line(struct row_lane *lane, struct row_lane_place *place, bool has_turn)
+{
+    struct party *origin = party_of(&lane->origins, place->asker.origin);
+    struct party *client = party_of(&origin->below, (uintptr_t)place->asker.client);
+    take_out(&client->below, &place->turn);
+    pass_turn(&origin->below, client, has_turn);
+    pass_turn(&lane->origins, origin, has_turn);
+    place->waits = false;
+    lane->waiting--;
 }
 
 /* Whose turn it is; NULL: nobody waits. */
@@ -89,16 +107,6 @@ static struct row_lane_place *next_place(const struct row_lane *lane)
         return NULL;
     const struct party *client = party_at(origin->below.first);
     return container_of(client->below.first, struct row_lane_place, turn);
-}
-
-static void take_next(struct row_lane *lane, bool has_turn)
-{
-    struct party *origin = party_at(lane->origins.first);
-    struct party *client = party_at(origin->below.first);
-    take(&client->below);
-    pass_turn(&origin->below, has_turn);
-    pass_turn(&lane->origins, has_turn);
-    lane->waiting--;
 }
 
 static bool is_wanted(const struct row_lane *lane, const struct row_lane_place *place)
@@ -128,7 +136,7 @@ void row_lane_go_on(struct row_lane *lane)
         bool has_turn = is_wanted(lane, place);
         if (has_turn && !has_room(lane, place))
             break;
-        take_next(lane, has_turn);
+        leave_line(lane, place, has_turn);
         if (has_turn)
             enter(lane, place);
         else
@@ -138,10 +146,67 @@ void row_lane_go_on(struct row_lane *lane)
 
 void row_lane_wait(struct row_lane *lane, struct row_lane_place *place)
 {
-    line_up(lane, place);
+    struct row_lane_asker asker = {0};
+    if (lane->asker_of)
+        asker = lane->asker_of(place->load);
+    line_up(lane, place, asker);
     row_lane_go_on(lane);
     if (lane->on_come)
         lane->on_come(lane->arg);
+}
+
+/* ---- who joins ---- */
+
+/* Where a party is in its round, itself counted; behind all others if it has yet to begin. */
+struct standing {
+    const struct party *party; /* NULL: then */
+    size_t at, count;
+};
+
+static struct standing standing_of(const struct row_lane_turns *parties, uint64_t name)
+{
+    struct standing standing = {0};
+    const struct party *party = party_at(parties->first);
+    for (; party; party = party_at(party->turn.next), standing.count++)
+        if (party->name == name) {
+            standing.party = party;
+            standing.at = standing.count;
+        }
+    if (!standing.party)
+        standing.at = standing.count++;
+    return standing;
+}
+
+/* NULL: how many there are. */
+static size_t count_before(const struct row_lane_turns *turns, const struct row_lane_turn *turn)
+{
+    size_t count = 0;
+    for (const struct row_lane_turn *at = turns->first; at != turn; at = at->next)
+        count++;
+    return count;
+}
+
+/* How many turns are before the asker's that this one is (NULL: the one behind all of his), if
+ * nobody comes, and nobody's places end. */
+static size_t turns_before(const struct row_lane *lane, struct row_lane_asker asker,
+                           const struct row_lane_turn *turn)
+{
+    static const struct row_lane_turns nobody;
+    struct standing origin = standing_of(&lane->origins, asker.origin);
+    struct standing client =
+        standing_of(origin.party ? &origin.party->below : &nobody, (uintptr_t)asker.client);
+    size_t own = client.party ? count_before(&client.party->below, turn) : 0;
+    return (own * client.count + client.at) * origin.count + origin.at;
+}
+
+/* Whose turn it is has none before it, and stays: so nobody else's is next by this. */
+void row_lane_join(struct row_lane *lane, struct row_lane_place *place, struct row_lane_asker asker)
+{
+    if (!place->waits ||
+        turns_before(lane, asker, NULL) >= turns_before(lane, place->asker, &place->turn))
+        return;
+    leave_line(lane, place, false);
+    line_up(lane, place, asker);
 }
 
 void row_lane_leave(struct row_lane *lane, const struct row_lane_place *place)

@@ -37,7 +37,10 @@ struct row_lane_place {
     const void *load;                             /* what the lane's callbacks are asked about */
     void (*enter)(struct row_lane_place *place);  /* its turn has come, and it has room */
     void (*forget)(struct row_lane_place *place); /* its turn has come, and nobody wants the row */
-    struct row_lane_turn turn;                    /* the lane's: among those of its client */
+    /* The lane's, while it waits: for whom, and among whose. */
+    struct row_lane_asker asker;
+    struct row_lane_turn turn;
+    bool waits;
 };
 
 /* Up to `arg` it is set by its owner; the rest is zeroed. Where a callback is NULL, all loads are
@@ -59,6 +62,11 @@ struct row_lane {
 /* Calls place->enter() or place->forget(): now, or when its turn has come. One that is larger than
  * all there is goes alone. */
 void row_lane_wait(struct row_lane *lane, struct row_lane_place *place);
+
+/* Somebody else asks for the same row: the place is among his if its turn comes sooner so. Nothing
+ * else happens, and nothing at all if it does not wait, as before it has come. */
+void row_lane_join(struct row_lane *lane, struct row_lane_place *place,
+                   struct row_lane_asker asker);
 
 /* Of one that has entered. */
 void row_lane_leave(struct row_lane *lane, const struct row_lane_place *place);

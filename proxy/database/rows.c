@@ -470,9 +470,11 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key)
     return ways > ROW_WAYS_MAX ? LOAD_AMBIGUOUS : LOAD_ROW;
 }
 
-void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg)
+struct row_lane_place *rows_load(const struct rows *rows, struct key key, row_cb done, void *arg)
 {
-    ask(query_create(rows, key, STATEMENT_LOAD, done, arg), STATEMENT_LOAD);
+    struct query *query = query_create(rows, key, STATEMENT_LOAD, done, arg);
+    ask(query, STATEMENT_LOAD);
+    return &query->place;
 }
 
 void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg)

@@ -58,7 +58,9 @@ enum load_outcome rows_foretell(const struct rows *rows, struct key key);
 /* Called once, never before the asking function has returned. */
 typedef void (*row_cb)(void *arg, const struct row_result *result);
 
-void rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
+/* Until `done`, which is called later, there is what it returns: the row's place among large ones,
+ * where it may have to wait. */
+struct row_lane_place *rows_load(const struct rows *rows, struct key key, row_cb done, void *arg);
 /* The same for who wants to know whether there is a row. Its value is not asked for, be it large,
  * or of an expression that fails for it. */
 void rows_find(const struct rows *rows, struct key key, row_cb done, void *arg);

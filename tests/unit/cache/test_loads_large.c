@@ -74,6 +74,40 @@ static void a_large_row_waits_for_one_of_each_other_place_at_most(void **state)
     bench_finish(&bench);
 }
 
+/* Nor does who asks for one of them. */
+static void who_joins_a_large_row_waits_for_one_of_each_other_place_at_most(void **state)
+{
+    static const char *const names[] = {"item:1", "item:2", "item:3", "item:4", "item:5"};
+    static const char *const wanted[] = {"3", "5", "4"};
+    struct bench bench;
+    struct asked many[5], one;
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.origin = 1;
+    for (int i = 0; i < 5; i++)
+        ask(&bench, &many[i], names[i]);
+    fake_large_row("1", "2000000");
+    fake_large_row("2", "2000000");
+    fake_large_row("3", "2000000");
+    fake_outcome(PG_DOWN); /* the first, which was being read */
+    fake_large_row("4", "2000000");
+    fake_large_row("5", "2000000");
+    bench.origin = 2;
+    ask(&bench, &one, "item:5");
+    for (int i = 0; i < 3; i++) {
+        fake_outcome(PG_DOWN);
+        assert_string_equal(fake_pool.queries[0].values[0], wanted[i]);
+    }
+    end_queries(1);
+    must_get(&bench, &one, LOAD_DOWN);
+    for (int i = 0; i < 5; i++)
+        must_get(&bench, &many[i], LOAD_DOWN);
+    assert_int_equal(lane.taken + lane.waiting, 0);
+    bench_finish(&bench);
+}
+
 /* Whether whoever asked is still there when it comes or not. */
 static void a_large_row_is_paid_for_before_it_is_read(void **state)
 {
@@ -252,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_row_that_waits_for_another_holds_no_place),
         cmocka_unit_test(a_large_row_waits_for_one_of_each_other_place_at_most),
+        cmocka_unit_test(who_joins_a_large_row_waits_for_one_of_each_other_place_at_most),
         cmocka_unit_test(a_large_row_is_paid_for_before_it_is_read),
         cmocka_unit_test(large_rows_that_are_read_hold_no_place),
         cmocka_unit_test(a_large_row_is_paid_for_by_who_waits_for_nothing_else),

@@ -264,37 +264,106 @@ static void the_unwanted_have_no_turn(void **state)
     assert_int_equal(crowd.lane.taken + crowd.lane.waiting + crowd.lane.inside, 0);
 }
 
+static void join(size_t place, uint64_t origin, char client)
+{
+    struct row_lane_asker asker = {origin, &clients[(int)client]};
+    row_lane_join(&crowd.lane, &crowd.places[place], asker);
+}
+
+/* Else whoever asks for much, and so for what others want, has them wait for all of it. */
+static void who_joins_need_not_wait_behind_all_of_another(void **state)
+{
+    static const size_t wanted[] = {0, 1, 6, 5, 4, 2, 3};
+    (void)state;
+    crowd_init(10);
+    for (int i = 0; i < 6; i++)
+        client_comes(1, 'a', 10);
+    client_comes(2, 'a', 10);
+    join(4, 2, 'b'); /* from elsewhere: it is behind one of there */
+    join(5, 1, 'b'); /* from there, another client */
+    join(2, 2, 'a'); /* who has one waiting: it stays */
+    join(1, 3, 'a'); /* whose turn it is: likewise */
+    join(0, 3, 'a'); /* which is being read */
+    assert_int_equal(crowd.lane.waiting, 6);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        assert_ptr_equal(crowd.order[i], &crowd.places[wanted[i]]);
+        leave_first();
+    }
+    assert_null(crowd.lane.origins.first);
+}
+
 /* Against a model, seeded: each has its turn behind the turns that others had before it came, one
  * of each origin for each of its own, and of those one for each client for each row of its own. */
 enum { ORIGINS = 4, CLIENTS = 3 };
 
+struct model {
+    size_t waits[ORIGINS][CLIENTS];
+    size_t last[ORIGINS][CLIENTS]; /* of those of their places that have entered, when it came */
+    size_t came[400];              /* of each place: when, to the line where it is */
+    size_t bound[400];             /* likewise: entries until its own, at most */
+    size_t now, next;
+};
+
+static int client_of(const struct row_lane_place *place)
+{
+    return (int)((const char *)asker_of_place(place)->client - clients);
+}
+
+static void model_comes(struct model *model, size_t place, int origin, int client)
+{
+    size_t turns = ++model->waits[origin][client] * CLIENTS * ORIGINS;
+    model->bound[place] = crowd.gone + turns;
+    model->came[place] = ++model->now;
+}
+
+static void any_joins(struct model *model)
+{
+    size_t number = (size_t)random() % crowd.count;
+    const struct row_lane_place *place = &crowd.places[number];
+    const struct row_lane_asker before = place->asker;
+    int origin = (int)(random() % ORIGINS), client = (int)(random() % CLIENTS);
+    int from = client_of(place);
+    join(number, (uint64_t)origin, (char)client);
+    if (place->asker.origin == before.origin && place->asker.client == before.client)
+        return;
+    assert_true(place->waits);
+    crowd.askers[number] = place->asker;
+    model->waits[before.origin][from]--;
+    model_comes(model, number, origin, client);
+}
+
+static void must_be_due(struct model *model)
+{
+    for (; model->next < crowd.gone; model->next++) {
+        const struct row_lane_place *place = crowd.order[model->next];
+        uint64_t origin = asker_of_place(place)->origin;
+        size_t number = (size_t)(place - crowd.places), *last = model->last[origin];
+        int client = client_of(place);
+        assert_true(last[client] < model->came[number]);
+        assert_true(model->next <= model->bound[number]);
+        last[client] = model->came[number];
+        model->waits[origin][client]--;
+    }
+}
+
 static void nobody_waits_for_more_than_a_turn_of_each(void **state)
 {
     (void)state;
-    for (unsigned seed = 1; seed <= 100; seed++) {
-        size_t waits[ORIGINS][CLIENTS] = {{0}}, next = 0;
-        size_t bound[400]; /* of each place: entries until its own, at most */
-        const struct row_lane_place *last[ORIGINS][CLIENTS] = {{NULL}};
+    for (unsigned seed = 1; seed <= 300; seed++) {
+        struct model model = {.now = 0};
         srandom(seed);
         crowd_init(100);
         while (crowd.count < 400 || crowd.left < crowd.gone) {
+            int origin = (int)(random() % ORIGINS), client = (int)(random() % CLIENTS);
             if (crowd.count < 400 && (random() % 2 || crowd.left == crowd.gone)) {
-                int origin = (int)(random() % ORIGINS), client = (int)(random() % CLIENTS);
-                size_t turns = ++waits[origin][client] * CLIENTS * ORIGINS;
-                bound[crowd.count] = crowd.gone + turns;
+                model_comes(&model, crowd.count, origin, client);
                 client_comes((uint64_t)origin, (char)client, 1 + (size_t)random() % 150);
             } else {
                 leave_first();
             }
-            for (; next < crowd.gone; next++) {
-                const struct row_lane_place *place = crowd.order[next];
-                const struct row_lane_asker *asker = asker_of_place(place);
-                int client = (int)((const char *)asker->client - clients);
-                assert_true(!last[asker->origin][client] || last[asker->origin][client] < place);
-                assert_true(next <= bound[place - crowd.places]);
-                last[asker->origin][client] = place;
-                waits[asker->origin][client]--;
-            }
+            must_be_due(&model);
+            if (seed % 2)
+                any_joins(&model);
         }
         assert_int_equal(crowd.gone, crowd.count);
         assert_int_equal(crowd.lane.taken + crowd.lane.waiting, 0);
@@ -313,6 +382,7 @@ int main(void)
         cmocka_unit_test(clients_of_an_origin_have_its_turns_in_turn),
         cmocka_unit_test(who_comes_again_and_again_passes_nobody),
         cmocka_unit_test(the_unwanted_have_no_turn),
+        cmocka_unit_test(who_joins_need_not_wait_behind_all_of_another),
         cmocka_unit_test(nobody_waits_for_more_than_a_turn_of_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

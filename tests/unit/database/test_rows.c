@@ -91,8 +91,11 @@ static void load(struct bench *bench, int keyspace, const char *key)
     char own[100];
     snprintf(own, sizeof own, "%s", key);
     bench->calls = 0;
-    (bench->finds ? rows_find : rows_load)(
-        &bench->rows, key_make(keyspace, (struct span){own, strlen(key)}), on_row, bench);
+    struct key asked = key_make(keyspace, (struct span){own, strlen(key)});
+    if (bench->finds)
+        rows_find(&bench->rows, asked, on_row, bench);
+    else
+        rows_load(&bench->rows, asked, on_row, bench);
     memset(own, 'x', sizeof own); /* the caller's bytes need not outlive the call */
     assert_int_equal(bench->calls, 0);
 }
