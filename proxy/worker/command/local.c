@@ -88,14 +88,17 @@ static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
                                                  .on_cache_failure = request_take_failure};
 
 /* Over a connection of its own, which becomes that user's. The name is remembered until the cache
- * has answered. */
-static void log_in_user(struct client *client, const struct request *request, struct span user,
-                        const struct reply_slot_kind *kind)
+ * has answered. It is told no words but those that were looked at here: of a HELLO with several
+ * AUTHs it would take one after the other, also the one of its own "default". */
+static void log_in_user(struct client *client, struct span user, const struct span *words,
+                        size_t count, const struct reply_slot_kind *kind)
 {
     if (pinned_begin_login(client) < 0)
         return;
     introduction_set(&client->self.asked, xspandup(user));
-    request_forward_as(request, client, kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, kind);
+    resp_write_command(upstream_command(client->upstream, slot, 0), words, count);
+    reply_slot_answered(slot);
     client_settle(client);
 }
 
@@ -153,7 +156,7 @@ static void auth(struct client *client, const struct request *request)
     else if (request->count == 3 && !introduction_has_room(words[1]))
         client_answer(client, long_user);
     else if (request->count == 3 && !is_own_user(words[1]))
-        log_in_user(client, request, words[1], &user_kind);
+        log_in_user(client, words[1], words, 3, &user_kind);
     else if (request->count == 2 && !serving_config(client->serving)->password)
         client_answer(client,
                       "ERR AUTH <password> called without any password configured for the default "
@@ -329,14 +332,25 @@ static void ask_hello_as_default(struct client *client, bool resp3)
     client_settle(client);
 }
 
+static void ask_hello_as_user(struct client *client, const struct greeting *greeting)
+{
+    const struct span words[] = {span_of("HELLO"),
+                                 span_of(greeting->resp3 ? "3" : "2"),
+                                 span_of("AUTH"),
+                                 *greeting->user,
+                                 *greeting->password,
+                                 span_of("SETNAME"),
+                                 greeting->name ? *greeting->name : span_of("")};
+    log_in_user(client, *greeting->user, words, greeting->name ? 7 : 5, &hello_user_kind);
+}
+
 /* Who knows the guard's password is no stranger while the cache is waited for, or when it fails. */
-static void ask_by_hello(struct client *client, const struct request *request,
-                         const struct greeting *greeting)
+static void ask_by_hello(struct client *client, const struct greeting *greeting)
 {
     const struct span *user = greeting->user;
     client_ask_for_name(client, greeting->name);
     if (user && !is_own_user(*user)) {
-        log_in_user(client, request, *user, &hello_user_kind);
+        ask_hello_as_user(client, greeting);
         return;
     }
     if (user)
@@ -362,7 +376,7 @@ static void hello(struct client *client, const struct request *request)
     else if (error)
         client_answer(client, error);
     else
-        ask_by_hello(client, request, &greeting);
+        ask_by_hello(client, &greeting);
 }
 
 /* ---- SELECT ---- */

@@ -32,8 +32,9 @@ static bool names_user(const struct request *request)
     if (strcmp(name, "AUTH") == 0)
         return request->count == 3 && !span_is_word(request->arguments[1], "default");
     for (size_t i = 2; strcmp(name, "HELLO") == 0 && i + 1 < request->count; i++)
-        if (span_is_word(request->arguments[i], "AUTH"))
-            return !span_is_word(request->arguments[i + 1], "default");
+        if (span_is_word(request->arguments[i], "AUTH") &&
+            !span_is_word(request->arguments[i + 1], "default"))
+            return true;
     return false;
 }
 
