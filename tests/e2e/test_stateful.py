@@ -641,6 +641,63 @@ def test_replication_is_relayed(guard, cache):
         assert body.startswith(b"REDIS") and b"replicated" in body
 
 
+def test_a_replica_follows_through_the_guard(guard, cache):
+    """From its greeting on, with what it acknowledges meanwhile."""
+    client = cache.client()
+    client.set("plain", "before")
+    with redis_beside() as replica:
+        replica.client().replicaof("127.0.0.1", guard.port)
+        wait_until(lambda: replica.client().get("plain") == b"before", PATIENCE, "the copy")
+        client.set("plain", "behind")
+        wait_until(lambda: replica.client().get("plain") == b"behind", PATIENCE, "the change")
+        wait_until(lambda: client.wait(1, 100) == 1, PATIENCE, "an acknowledgement")
+        replica.client().replicaof("NO", "ONE")
+
+
+def test_a_replica_looks_nothing_up(guard):
+    with guard.wire() as wire:
+        wire.send(b"SYNC\r\n")
+        while not wire._line().lstrip(b"\n").startswith(b"$"):
+            pass
+        wire.send(b"\n" + command("REPLCONF", "ACK", 0) + command("GET", "item:1"))
+        assert b"only REPLCONF" in wire.read_until_closed()
+
+
+@pytest.fixture
+def weak(cache):
+    """Users of the cache, whose "default" needs no password, and what they may do."""
+    cache.client().acl_setuser("weak", enabled=True, passwords="+w", categories=["-@all"],
+                               commands=["+ping", "+get", "+acl|whoami", "+monitor", "+subscribe"],
+                               channels=["*"])
+    yield "weak"
+    cache.client().acl_deluser("weak")
+
+
+@pytest.mark.parametrize("words", [
+    ["HELLO", "2", "AUTH", "default", "x", "AUTH", "weak", "wrong"],
+    ["HELLO", "2", "AUTH", "default", "x", "AUTH", "weak", "w"],
+    ["HELLO", "2", "AUTH", "weak", "wrong", "AUTH", "default", "x"],
+    ["SYNC"], ["PSYNC", "?", "-1"], ["PSYNC", "x"], ["MONITOR"], ["SUBSCRIBE", "news"]])
+def test_no_user_becomes_default_without_the_guards_password(start_guard, items, weak, words):
+    guard = start_guard(items(), password="secret")
+    for end in [command("ACL", "WHOAMI"), command("GET", "secret")]:
+        with guard.wire() as wire:
+            assert wire.ask("AUTH", weak, "w") == b"+OK\r\n"
+            wire.send(command(*words) + command("AUTH", "default", "x") +
+                      command("HELLO", "2", "AUTH", "default", "x") + end + command("QUIT"))
+            said = wire.read_until_closed()
+            assert b"default\r\n" not in said and b"treasure" not in said, said
+            assert said.startswith((b"-", b"*14", b"%", b"+OK\r\n", b"*3\r\n$9\r\nsubscribe")), said
+
+
+@pytest.mark.parametrize("words", [["SYNC", "x"], ["PSYNC", "x"], ["PSYNC", "?", "x"]])
+def test_nothing_is_looked_up_behind_a_refused_sync(guard, cache, words):
+    with guard.wire() as wire:
+        assert wire.ask(*words).startswith(b"-")
+        wire.send(command("GET", "item:1"))
+        assert wire.read_until_closed().startswith(b"-NESTGUARD unsupported")
+
+
 def test_scripts_are_run(guard):
     client = guard.redis()
     script = client.register_script("return redis.call('GET', KEYS[1])")

@@ -375,9 +375,3 @@ static const struct upstream_owner owner = {.takes = takes,
                                             .up = tracking_is_up,
                                             .elsewhere = tracking_elsewhere,
                                             .may_ping = may_ping};
-
-size_t pinned_relay(struct client *client, const char *input, size_t length)
-{
-    upstream_relay(client->pinned.own, (struct span){input, length});
-    return length;
-}

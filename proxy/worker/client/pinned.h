@@ -56,7 +56,4 @@ bool pinned_is_blocked(const struct client *client);
 /* How many subscriptions of its kind an UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE may end. */
 unsigned pinned_subscriptions(const struct pinned *pinned, const char *name);
 
-/* PINNED_RELAY: the client's bytes, to the cache as they are. */
-size_t pinned_relay(struct client *client, const char *input, size_t length);
-
 #endif

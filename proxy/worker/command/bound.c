@@ -23,11 +23,15 @@ static void answer_ping(struct client *client, const struct request *request)
  * on its way, and then a node would serve anything there, unguarded. */
 void bound_serve(struct client *client, const struct request *request)
 {
-    char name[64];
-    if (strcmp(request->command->name, "PING") == 0 && request->count <= 2) {
+    if (strcmp(request->command->name, "PING") == 0 && request->count <= 2)
         answer_ping(client, request);
-        return;
-    }
+    else
+        bound_refuse(client, request);
+}
+
+void bound_refuse(struct client *client, const struct request *request)
+{
+    char name[64];
     span_lower(request->arguments[0], name, sizeof name);
     resp_write_error(client_reply(client),
                      "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "

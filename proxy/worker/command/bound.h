@@ -9,4 +9,7 @@ bool bound_is(const struct client *client);
 /* Answers PING, and refuses all else. */
 void bound_serve(struct client *client, const struct request *request);
 
+/* As Redis does, whom this is not asked. */
+void bound_refuse(struct client *client, const struct request *request);
+
 #endif

@@ -22,6 +22,7 @@
 #include "worker/command/mode.h"
 #include "worker/command/nodes.h"
 #include "worker/command/reads_order.h"
+#include "worker/command/relaying.h"
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
 #include "worker/command/upload.h"
@@ -196,7 +197,7 @@ static bool dispatch_pinned(struct client *client, const struct request *request
 /* Where it goes is said by a cluster's keys, or by what the client has begun. */
 static bool dispatch_led(struct client *client, const struct request *request)
 {
-    return nodes_dispatch(client, request) ||
+    return relaying_pass(client, request) || nodes_dispatch(client, request) ||
            (client->pinned.states && dispatch_pinned(client, request));
 }
 
@@ -380,8 +381,10 @@ static bool has_waiting_inline(const struct part *part)
 static size_t dispatch_part(struct batch *batch, const struct part *part)
 {
     struct client *client = part->client;
-    if (part->has_empty) /* as at Redis, CLIENT REPLY SKIP was for it */
-        client->pinned.states &= ~(unsigned)PINNED_SKIP;
+    if (part->has_empty) {
+        client->pinned.states &= ~(unsigned)PINNED_SKIP; /* which was for it, as at Redis */
+        relaying_pass_empty(client);
+    }
     size_t served = dispatch_counted(batch, part);
     if (client->settling)
         return leave_rest(batch, part, served);
@@ -441,12 +444,6 @@ static void add_part(struct client *client, char *input, size_t length)
         serve_now(batch); /* the error's text is the reader's until it reads on */
 }
 
-static size_t pass_on(struct client *client, const char *input, size_t length)
-{
-    bool relays = client->pinned.states & PINNED_RELAY;
-    return (relays ? pinned_relay : upload_go_on)(client, input, length);
-}
-
 /* Its list takes the place of the batch's while it is served; who keeps it for longer leaves an
  * empty one. */
 static void serve_long(struct batch *batch, const struct part *part, struct resp_arguments *list)
@@ -476,8 +473,8 @@ static bool dispatch_long(struct client *client, char *input)
 
 void dispatch_input(struct client *client, char *input, size_t length)
 {
-    if (client->pinned.states & (PINNED_RELAY | PINNED_UPLOAD))
-        client_took(client, pass_on(client, input, length));
+    if (client->pinned.states & PINNED_UPLOAD)
+        client_took(client, upload_go_on(client, input, length));
     else if (client->need && incomplete_stays(client, input, length))
         client_took(client, 0);
     else if (!client->need || !dispatch_long(client, input))

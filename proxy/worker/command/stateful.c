@@ -10,6 +10,7 @@
 
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
+#include "worker/command/bound.h"
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/membership.h"
@@ -17,6 +18,7 @@
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
+#include "worker/command/relaying.h"
 #include "worker/command/wait.h"
 #include "worker/command/watching.h"
 #include "worker/command/withheld.h"
@@ -396,19 +398,6 @@ static void alter(struct client *client, const struct request *request)
     }
 }
 
-/* From here on there are no commands: bytes go both ways as they come. */
-static void relay(struct client *client, const struct request *request)
-{
-    struct buffer bytes = {0};
-    if (pinned_begin(client) < 0)
-        return;
-    client->pinned.states |= PINNED_RELAY;
-    request_write(request, &bytes);
-    upstream_relay(client->upstream, buffer_span(&bytes));
-    buffer_finish(&bytes);
-    client_settle(client);
-}
-
 /* As Redis does, without a word. */
 static void hang_up(struct client *client, const struct request *request)
 {
@@ -424,7 +413,7 @@ void stateful_dispatch(struct client *client, const struct request *request)
         [EFFECT_UNWATCH] = watching_end, [EFFECT_BLOCK] = block,
         [EFFECT_SUBSCRIBE] = subscribe,  [EFFECT_UNSUBSCRIBE] = unsubscribe,
         [EFFECT_MONITOR] = monitor,      [EFFECT_ALTER] = alter,
-        [EFFECT_RELAY] = relay,          [EFFECT_HANG_UP] = hang_up};
+        [EFFECT_RELAY] = relaying_begin, [EFFECT_HANG_UP] = hang_up};
     acts[request->command->effect](client, request);
 }
 
@@ -453,19 +442,22 @@ static bool ends_all(const struct request *request)
 }
 
 /* Neither local answers nor verdicts, nor states: in RESP2 a subscriber may not ask for more than
- * subscriptions, and a monitor not for anything that the cache knows of; another database has other
- * keys. */
+ * subscriptions, and a monitor not for keys; another database has other keys. */
 static bool bypasses(const struct client *client, const struct request *request, bool stateful)
 {
     unsigned states = client->pinned.states;
     enum command_effect effect = stateful ? request->command->effect : EFFECT_NONE;
     if (states & PINNED_SUBSCRIBED && !client->replies.resp3)
         return effect < EFFECT_SUBSCRIBE || effect > EFFECT_UNSUBSCRIBE;
-    if (stateful)
+    if (stateful || request->command->kind == COMMAND_LOCAL)
         return false;
-    if (request->command->kind == COMMAND_LOCAL)
-        return states & PINNED_MONITOR && !is_client_command(request);
     return states & (PINNED_MONITOR | PINNED_OTHER_DB);
+}
+
+static bool logs_in(const struct request *request)
+{
+    const char *name = request->command->name;
+    return strcmp(name, "AUTH") == 0 || strcmp(name, "HELLO") == 0;
 }
 
 /* Redis runs these at once, or refuses them without giving the transaction up. */
@@ -490,7 +482,9 @@ bool stateful_pinned(struct client *client, const struct request *request)
         return true;
     }
     if (bypasses(client, request, stateful)) {
-        if (vanishing_has_all(request))
+        if (logs_in(request)) /* only ever by local.c, even where the cache would refuse it */
+            bound_refuse(client, request);
+        else if (vanishing_has_all(request))
             clearing_dispatch(client, request);
         else
             request_forward(request, client);
