@@ -23,7 +23,7 @@ enum pinned_state {
     PINNED_OTHER_DB = 1 << 5, /* other keys: nothing is guarded */
     PINNED_USER = 1 << 6,     /* logged in as a user of the cache's own */
     PINNED_ALTERED = 1 << 7,  /* in a way that is not followed: until RESET */
-    PINNED_RELAY = 1 << 8,    /* bytes, no commands: replication */
+    PINNED_RELAY = 1 << 8,    /* replication, or its refusal (relaying.h) */
     PINNED_UPLOAD = 1 << 9,   /* a command is passed on while it arrives */
     PINNED_SKIP = 1 << 10,    /* the next command gets no reply */
     PINNED_LISTENS = 1 << 11  /* in a cluster: to channels, over connections of listening.h */
