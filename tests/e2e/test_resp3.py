@@ -42,8 +42,8 @@ def test_hello_says_what_redis_says(start_guard, items, direct, version):
 
 
 @pytest.mark.parametrize("words", [
-    ["4"], ["1"], ["x"], ["3", "AUTH"], ["3", "AUTH", "default"], ["3", "SETNAME"], ["3", "WHAT"],
-    ["3", "SETNAME", "a b"],
+    ["4"], ["1"], ["x"], ["03"], [""], ["-1"], ["-"], ["9" * 20], ["+3"],
+    ["3", "AUTH"], ["3", "AUTH", "default"], ["3", "SETNAME"], ["3", "WHAT"], ["3", "SETNAME", "a b"],
 ])
 def test_what_redis_refuses_of_hello_is_refused(start_guard, items, direct, words):
     with start_guard(items()).wire() as wire:

@@ -167,16 +167,26 @@ static void auth(struct client *client, const struct request *request)
 
 /* ---- HELLO ---- */
 
+/* As Redis reads one: no blanks, no sign but a minus, no zeros before it. */
+static bool is_integer(struct span text)
+{
+    size_t sign = text.length > 1 && text.at[0] == '-', digits = text.length - sign;
+    if (!digits || digits > 18 || (text.at[sign] == '0' && text.length > 1))
+        return false;
+    for (size_t i = sign; i < text.length; i++)
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return false;
+    return true;
+}
+
 /* NULL, or the error that Redis has for it. */
 static const char *hello_version(struct span version, bool *resp3)
 {
     *resp3 = span_is_word(version, "3");
     if (*resp3 || span_is_word(version, "2"))
         return NULL;
-    for (size_t i = 0; i < version.length; i++)
-        if (version.at[i] < '0' || version.at[i] > '9')
-            return "ERR Protocol version is not an integer or out of range";
-    return "NOPROTO unsupported protocol version";
+    return is_integer(version) ? "NOPROTO unsupported protocol version"
+                               : "ERR Protocol version is not an integer or out of range";
 }
 
 /* Valid until the thread's next one. */
