@@ -33,10 +33,13 @@ static inline bool span_is(struct span span, const char *text)
     return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
 }
 
-/* The same word, as commands and their options are compared: ASCII letters in any case. */
+/* The same word, as Redis compares the names and options of commands: ASCII letters in any case,
+ * and up to a zero byte, whatever stands behind that. */
 static inline bool span_is_word(struct span span, const char *word)
 {
-    return span.length == strlen(word) && strncasecmp(span.at, word, span.length) == 0;
+    size_t length = strlen(word);
+    return span.length >= length && strncasecmp(span.at, word, length) == 0 &&
+           (span.length == length || span.at[length] == '\0');
 }
 
 /* A string of the span as far as there is room for it, with ASCII letters in lower case: so Redis

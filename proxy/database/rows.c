@@ -451,6 +451,7 @@ static struct query *query_create(const struct rows *rows, struct key key, unsig
     query->first = first;
     query->way = query->confirmed = query->left_out = 0;
     query->other = (struct buffer){0};
+    query->place = (struct row_lane_place){.waits = false};
     query->done = done;
     query->arg = arg;
     query->key = key_copy(key, query->text);

@@ -698,6 +698,51 @@ def test_nothing_is_looked_up_behind_a_refused_sync(guard, cache, words):
         assert wire.read_until_closed().startswith(b"-NESTGUARD unsupported")
 
 
+# ---- words with a zero byte, behind which Redis does not look ----
+
+def test_a_name_that_only_the_cache_would_find_is_a_protocol_error(guard):
+    for name in ["AUTH\0", "RESET\0ab", "GET\0", "x\0y"]:
+        with guard.wire() as wire:
+            wire.send(command(name, "default", "x") + command("PING"))
+            assert wire.read_until_closed().startswith(b"-ERR Protocol error: zero byte"), name
+
+
+def test_an_option_is_one_whatever_is_behind_its_zero_byte(guard, cache):
+    with guard.wire() as wire, guard.wire() as other:
+        wire.send(command("XREAD", "block\0x", 0, "STREAMS", "stream", "$"))
+        wait_until(lambda: guard.status()["own_connections"] == 1, PATIENCE, "an own connection")
+        assert other.ask("SET", "item:9001", "v", "GET\0") == b"$-1\r\n"
+        assert other.ask("GET", "item:9001") == bulk("v")
+        cache.client().rpush("list", 1)
+        assert other.ask("SORT", "list", "store\0", "item:9002") == b":1\r\n"
+        assert other.ask("EXISTS", "item:9002") == b":1\r\n"
+        assert other.ask("SCRIPT", "debug\0x", "no").startswith((b"+", b"-"))
+        assert guard.status()["own_connections"] == 2
+        cache.client().xadd("stream", {"a": 1})
+        assert wire.read_reply().startswith(b"*1")
+
+
+# ---- what a user of the cache may not ----
+
+def test_a_debugger_answers_no_question_of_the_guards(start_guard, items, cache):
+    rights = ["+@all", "-@dangerous", "-@admin"]
+    cache.client().execute_command("ACL", "SETUSER", "app", "on", ">w", "~app:*", *rights)
+    with start_guard(items()).wire() as wire:
+        assert wire.ask("AUTH", "app", "w") == b"+OK\r\n"
+        assert wire.ask("SCRIPT", "DEBUG", "YES").startswith(b"-NESTGUARD unsupported")
+        assert wire.ask("CLIENT", "LIST").startswith(b"-NOPERM")
+    cache.client().acl_deluser("app")
+
+
+def test_a_discard_that_is_refused_ends_the_connection(start_guard, items, cache):
+    cache.client().execute_command("ACL", "SETUSER", "app", "on", ">w", "~*", "+@all", "-discard")
+    with start_guard(items()).wire() as wire:
+        assert wire.ask("AUTH", "app", "w") == b"+OK\r\n"
+        wire.send(command("MULTI") + command("DISCARD") + command("EXISTS", "item:1", "item:2"))
+        assert wire.read_until_closed().startswith(b"+OK\r\n-NOPERM")
+    cache.client().acl_deluser("app")
+
+
 def test_scripts_are_run(guard):
     client = guard.redis()
     script = client.register_script("return redis.call('GET', KEYS[1])")

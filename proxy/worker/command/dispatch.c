@@ -222,6 +222,14 @@ static void dispatch_to_cache(struct client *client, const struct request *reque
     }
 }
 
+/* As Redis: the error is the last reply, and the connection ends. */
+static void reject_protocol(struct client *client, const char *error)
+{
+    counter_add(&client->serving->counters.protocol_errors, 1);
+    resp_write_error(client_reply(client), "ERR Protocol error: %s", error);
+    client_leave(client);
+}
+
 /* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
  * would change a shared connection gets as far as being forwarded. */
 static void dispatch_any(struct client *client, const struct request *request)
@@ -231,6 +239,8 @@ static void dispatch_any(struct client *client, const struct request *request)
         client_close(client);
     } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
         resp_write_error(client_reply(client), "NOAUTH Authentication required.");
+    } else if (request_hides_its_name(request)) {
+        reject_protocol(client, "zero byte in the name of a command");
     } else if (dispatch_led(client, request)) {
         return;
     } else if (command->kind == COMMAND_LOCAL) {
@@ -260,14 +270,6 @@ static inline void dispatch_one(struct client *client, const struct request *req
         lookup_dispatch(client, request);
     else
         dispatch_other(client, request);
-}
-
-/* As Redis: the error is the last reply, and the connection ends. */
-static void reject_protocol(struct client *client, const char *error)
-{
-    counter_add(&client->serving->counters.protocol_errors, 1);
-    resp_write_error(client_reply(client), "ERR Protocol error: %s", error);
-    client_leave(client);
 }
 
 /* What stands behind a QUIT is not served; what waits for replies is served later. */

@@ -395,7 +395,7 @@ static void hello(struct client *client, const struct request *request)
 static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (cache_reply.at[0] == '+') {
+    if (span_starts(cache_reply, "+OK")) {
         pinned->states |= PINNED_OTHER_DB;
         pinned->db = pinned->asked_db;
     }
@@ -405,7 +405,7 @@ static void other_db_reply(struct reply_slot *slot, unsigned index, struct span 
 /* Back to the database of the shared connections. */
 static void same_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '+')
+    if (span_starts(cache_reply, "+OK"))
         client_of(slot->replies)->pinned.states &= ~(unsigned)PINNED_OTHER_DB;
     request_take_reply(slot, index, cache_reply);
 }

@@ -85,7 +85,7 @@ static void end_multi(struct client *client, const struct request *request)
         if (strcmp(request->command->name, "EXEC") == 0)
             withheld_execute(client, request);
         else
-            request_forward(request, client);
+            withheld_discard(client, request);
         queued_forget(client);
     } else if (client->pinned.states & PINNED_MULTI && !strcmp(request->command->name, "EXEC")) {
         request_forward_as(request, client, &wrong_exec_kind);
@@ -388,10 +388,15 @@ static void end_script(struct client *client, const struct request *request)
     }
 }
 
+/* Whether a user may do what the guard does for it is asked over its own connection, where a
+ * debugger answers anything. */
 static void alter(struct client *client, const struct request *request)
 {
     if (command_ends_script(request->command, request->arguments, request->count)) {
         end_script(client, request);
+    } else if (client->pinned.states & PINNED_USER && !strcmp(request->command->name, "SCRIPT")) {
+        resp_write_error(client_reply(client),
+                         "NESTGUARD unsupported: SCRIPT DEBUG is for the user 'default' alone");
     } else if (pinned_begin(client) == 0) {
         client->pinned.states |= PINNED_ALTERED;
         request_forward(request, client);

@@ -24,7 +24,7 @@ struct upload {
     struct span key;         /* of a write: in `bytes`; else empty */
     const struct command *command;
     size_t options; /* arguments behind the value of a SET */
-    bool may_get;   /* one of these is as long as GET: its words are not looked at */
+    bool may_get;   /* one of these may be GET, by its length: its words are not looked at */
     char bytes[];
 };
 
@@ -164,7 +164,7 @@ static enum resp_status read_header(struct client *client, const char **at, cons
         return status;
     if (length < 0 || (size_t)length > client->serving->max_bulk || (size_t)length > upload->room)
         return RESP_BAD;
-    upload->may_get |= length == 3 && upload->arguments <= upload->options;
+    upload->may_get |= length >= 3 && upload->arguments <= upload->options;
     upload->room -= (size_t)length;
     upload->body = (size_t)length + 2;
     return RESP_DONE;

@@ -8,17 +8,28 @@ static const char withheld_text[] =
     "NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and the "
     "transaction may tell of it; nothing of it was done, try again";
 
-/* An error: there was no transaction, and the cache says so. */
+/* With an error, as for who may not use DISCARD, the transaction goes on, or there was none:
+ * neither is followed any further. */
 static void discarded(struct reply_slot *slot, unsigned index, struct span reply)
 {
+    request_take_reply(slot, index, reply);
     if (reply.at[0] == '-')
-        request_take_reply(slot, index, reply);
-    else
-        resp_write_error(reply_slot_output(slot), "%s", withheld_text);
+        client_leave(client_of(slot->replies));
 }
 
 static const struct reply_slot_kind discarded_kind = {.on_cache = discarded,
                                                       .on_cache_failure = request_take_failure};
+
+static void withheld(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    if (reply.at[0] == '-')
+        discarded(slot, index, reply);
+    else
+        resp_write_error(reply_slot_output(slot), "%s", withheld_text);
+}
+
+static const struct reply_slot_kind withheld_kind = {.on_cache = withheld,
+                                                     .on_cache_failure = request_take_failure};
 
 /* Behind a fence EXEC would wait to be written. With nothing under way there is nothing to wait
  * for. */
@@ -33,9 +44,16 @@ bool withheld_must_wait(const struct client *client, const struct request *reque
 static void discard(struct client *client)
 {
     static const struct span command = {"*1\r\n$7\r\nDISCARD\r\n", 17};
-    struct reply_slot *slot = reply_slot_open(&client->replies, &discarded_kind);
+    struct reply_slot *slot = reply_slot_open(&client->replies, &withheld_kind);
     upstream_send(client->upstream, slot, 0, command);
     reply_slot_answered(slot);
+    client_settle(client);
+}
+
+void withheld_discard(struct client *client, const struct request *request)
+{
+    request_forward_as(request, client, &discarded_kind);
+    client_settle(client);
 }
 
 /* What it deletes is deleted now: of what was loaded since that was queued the keeper has not

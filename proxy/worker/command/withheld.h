@@ -21,4 +21,7 @@ bool withheld_must_wait(const struct client *client, const struct request *reque
 /* EXEC is sent, or withheld. */
 void withheld_execute(struct client *client, const struct request *request);
 
+/* DISCARD. Its client is served no further before the answer: refused, it has ended nothing. */
+void withheld_discard(struct client *client, const struct request *request);
+
 #endif

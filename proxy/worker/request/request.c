@@ -61,6 +61,12 @@ bool request_is_http(const struct request *request)
     return request->is_inline && (span_is_word(name, "post") || span_is_word(name, "host:"));
 }
 
+bool request_hides_its_name(const struct request *request)
+{
+    struct span name = request->arguments[0];
+    return command_is_unnamed(request->command) && memchr(name.at, '\0', name.length);
+}
+
 /* Megabytes are not copied to the client's own connection, which has nothing else to write: the
  * memory that they were read into goes over. Nothing stands before them in it, and what stands
  * behind is served when they are answered. */

@@ -21,6 +21,10 @@ struct request {
  * line and headers look like inline commands. */
 bool request_is_http(const struct request *request);
 
+/* Redis finds a command by the hash of its whole name, and then compares up to a zero byte: what is
+ * behind that may be chosen so that AUTH is found, which here is known as nothing. */
+bool request_hides_its_name(const struct request *request);
+
 /* Sends the command to the cache as request number `index` of the slot, one of this client's. */
 void request_to_cache(const struct request *request, struct client *client, struct reply_slot *slot,
                       unsigned index);
