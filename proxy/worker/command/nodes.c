@@ -16,6 +16,7 @@
 #include "worker/client/tracking.h"
 #include "worker/command/bound.h"
 #include "worker/command/keys/lookup_many.h"
+#include "worker/command/multi.h"
 #include "worker/command/refusals.h"
 #include "worker/command/script_end.h"
 #include "worker/command/stateful.h"
@@ -108,7 +109,7 @@ static bool begin_at(struct client *client, int node)
     client_go_to(client, node);
     tracking_precede(client);
     client->pinned.tracking.caching = CACHING_UNSAID;
-    return stateful_begin_late(client);
+    return multi_begin_late(client);
 }
 
 static bool begin_at_any(struct client *client)
@@ -122,7 +123,7 @@ static bool begin_at_key(struct client *client, struct span key)
 {
     if (!begin_at(client, node_of(client, key)))
         return false;
-    footing_begin(client, key, stateful_say_late);
+    footing_begin(client, key, multi_say_late);
     return true;
 }
 
@@ -130,7 +131,7 @@ static bool end_early(struct client *client, const struct request *request)
 {
     if (request->count > 1 || !is_named(request, "DISCARD"))
         return !begin_at_any(client);
-    stateful_discard_late(client);
+    multi_discard_late(client);
     resp_write_status(client_reply(client), "OK");
     return true;
 }
@@ -153,7 +154,7 @@ static bool queue_late(struct client *client, const struct request *request,
         return end_early(client, request);
     if (way->key)
         return !begin_at_key(client, key_of(request, way));
-    if (may_be_late(request, way) && stateful_hold_late(client, request)) {
+    if (may_be_late(request, way) && multi_hold_late(client, request)) {
         resp_write_status(client_reply(client), "QUEUED");
         return true;
     }
@@ -175,7 +176,7 @@ static bool refuse_elsewhere(struct client *client, struct span key)
     bool elsewhere =
         !footing_is_for(client, key) && !footing_leads_to(client, node_of(client, key));
     if (behind || elsewhere)
-        stateful_refuse_in_multi(client, behind ? REFUSED_ON_ITS_WAY : REFUSED_ELSEWHERE);
+        multi_refuse(client, behind ? REFUSED_ON_ITS_WAY : REFUSED_ELSEWHERE);
     return behind || elsewhere;
 }
 
@@ -193,7 +194,7 @@ static bool queue_in_multi(struct client *client, const struct request *request,
     if (way->route == ROUTE_ALL || way->route == ROUTE_END || way->route == ROUTE_SCAN ||
         way->route == ROUTE_REFUSED || way->route == ROUTE_NO_DB || tells_mode(client, request)) {
         bool untold = command_is_unnamed(request->command);
-        stateful_refuse_in_multi(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
+        multi_refuse(client, untold ? REFUSED_UNTOLD : REFUSED_ONE_NODE);
         return true;
     }
     return !is_own && refuse_elsewhere(client, key_of(request, way));
