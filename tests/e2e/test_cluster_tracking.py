@@ -163,6 +163,9 @@ class TestWhatWasRead:
             for words in (["GET", "item:1"], ["GET", "item:101"], ["MGET", names[0], "item:1"],
                           ["EXISTS", "item:101", *names], ["STRLEN", "item:1"]):
                 assert wire.ask(*words).startswith(b"-NESTGUARD tracking"), words
+                assert wire.ask("MULTI") == OK
+                assert wire.ask(*words).startswith(b"-NESTGUARD tracking"), words
+                assert wire.ask("EXEC").startswith(b"-EXECABORT"), words
             assert wire.ask("CLIENT", "TRACKING", "OFF") == OK
             assert wire.ask("GET", "item:1") == bulk("payload 1")
 

@@ -529,6 +529,10 @@ def test_tracking(guard, cache):
         for words in (["GET", "item:1"], ["GET", "item:101"], ["MGET", "plain", "item:1"],
                       ["EXISTS", "item:101"], ["STRLEN", "item:1"]):
             assert wire.ask(*words).startswith(b"-NESTGUARD tracking"), words
+            assert wire.ask("MULTI") == b"+OK\r\n"
+            assert wire.ask(*words).startswith(b"-NESTGUARD tracking"), words
+            assert wire.ask("GET", "plain") == b"+QUEUED\r\n"
+            assert wire.ask("EXEC").startswith(b"-EXECABORT"), words
         assert wire.ask("CLIENT", "TRACKING", "OFF") == b"+OK\r\n"
         assert wire.ask("GET", "item:1") == bulk("payload 1")
         assert wire.ask("CLIENT", "TRACKING", "ON", "REDIRECT", "5").startswith(

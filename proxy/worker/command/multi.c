@@ -12,6 +12,7 @@
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
+#include "worker/command/stateful.h"
 #include "worker/command/withheld.h"
 #include "worker/upstream/upstream.h"
 
@@ -96,6 +97,7 @@ static void refused_reply(struct reply_slot *slot, unsigned index, struct span r
         [REFUSED_FILTER] =
             "NESTGUARD unsupported: inside MULTI a keyspace's filter is not asked or "
             "added to; do it before",
+        [REFUSED_TRACKED] = tracked_refusal,
         [REFUSED_ELSEWHERE] = "CROSSSLOT Keys in request don't hash to the same slot",
         [REFUSED_ON_ITS_WAY] = UPSTREAM_ON_ITS_WAY,
         [REFUSED_ONE_NODE] = "NESTGUARD unsupported: inside MULTI a cluster is not asked for more "
@@ -243,13 +245,17 @@ static void note_rows(struct client *client, const struct request *request, bool
 void multi_queue(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
+    bool is_here = !(client->pinned.states & PINNED_OTHER_DB);
     bool writes = command->kind == COMMAND_WRITE || command->kind == COMMAND_DELETE ||
                   command->kind == COMMAND_ADMIT || vanishing_has(request);
     client->pinned.clears |= vanishing_has_all(request);
     if (alters_by_exec(request))
         multi_spoil(client, REFUSED_STATE);
-    else if (!(client->pinned.states & PINNED_OTHER_DB) && membership_is_meant(client, request))
+    else if (is_here && membership_is_meant(client, request))
         multi_spoil(client, REFUSED_FILTER);
+    else if (is_here && client->pinned.states & PINNED_TRACKING &&
+             lookup_is_guarded(client, request))
+        multi_spoil(client, REFUSED_TRACKED);
     else if (writes)
         queue_write(client, request);
     else if (lookup_is_guarded(client, request))

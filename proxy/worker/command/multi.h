@@ -18,6 +18,7 @@ enum multi_refusal {
     REFUSED_NO_ROOM,    /* for a hint of the key that it writes */
     REFUSED_FILTER,     /* a keyspace's: the cache would look for it among its own, and perhaps say
                            that nothing is in it */
+    REFUSED_TRACKED,    /* it would be tracked (stateful_refuse_tracked()) */
     REFUSED_ELSEWHERE,  /* its key is on another node */
     REFUSED_ON_ITS_WAY, /* or may be */
     REFUSED_ONE_NODE,   /* all nodes would have to be asked */

@@ -174,6 +174,10 @@ void stateful_dispatch(struct client *client, const struct request *request)
 
 /* ---- any command, in a state ---- */
 
+const char tracked_refusal[] =
+    "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "
+    "read it on a connection without CLIENT TRACKING";
+
 /* Redis would track a key only if the lookup reached it; and it would not tell when the row of an
  * absent key appears. */
 bool stateful_refuse_tracked(struct client *client, const struct request *request)
@@ -182,9 +186,7 @@ bool stateful_refuse_tracked(struct client *client, const struct request *reques
         request->command->kind == COMMAND_MEMBER && membership_is_meant(client, request);
     if (!asks_filter && !lookup_is_guarded(client, request))
         return false;
-    resp_write_error(client_reply(client),
-                     "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "
-                     "read it on a connection without CLIENT TRACKING");
+    resp_write_error(client_reply(client), "%s", tracked_refusal);
     return true;
 }
 
