@@ -86,15 +86,23 @@ void loads_changed(struct loads *loads, struct key key);
 /* Any row may have changed, and with it what is said of its key. */
 void loads_all_changed(struct loads *loads);
 
-/* Somebody who waits until all fills have been answered that were sent before he came. */
-struct loads_wait {
-    struct loads_wait *next;
-    uint64_t fill; /* the last of them */
-    void (*done)(struct loads_wait *wait);
+/* A command that may take any key out of the cache. It waits for the fills that were there before
+ * it, and those that come behind it wait for its end: so neither waits for ever, however many there
+ * are of the other, and nothing that was read before it gets to the cache behind it. Only begin()
+ * is set by its owner. */
+struct loads_clearing {
+    struct loads_clearing *before, *behind;
+    uint64_t number; /* of clearings */
+    uint64_t fill;   /* the last before it */
+    bool begun;
+    void (*begin)(struct loads_clearing *clearing); /* it may go to the cache; called once */
 };
 
-/* True: they have. False: done() will be called. */
-bool loads_are_filled(struct loads *loads, struct loads_wait *wait);
+/* begin() may be called before this returns. */
+void loads_begin_clearing(struct loads *loads, struct loads_clearing *clearing);
+
+/* One that has begun. If it was done, loads_all_changed() comes before this. */
+void loads_end_clearing(struct loads *loads, struct loads_clearing *clearing);
 
 /* What any row of the keyspace is in the cache may have changed; which rows there are has not. */
 void loads_revalued(struct loads *loads, int keyspace);

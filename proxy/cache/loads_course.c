@@ -50,6 +50,7 @@ void loads_destroy(struct loads *loads)
 {
     if (!loads)
         return;
+    loads_drop_held(loads);
     negative_cache_finish(&loads->absent);
     refusals_destroy(loads->refusals);
     load_queue_finish(&loads->queue);

@@ -43,6 +43,7 @@ static counter *fill_counter(struct load_counters *counters, const struct redis_
 static void link_fill(struct loads *loads, struct load *load)
 {
     load->fill = ++loads->fills;
+    load->waits_for = 0;
     load->fill_behind = NULL;
     load->fill_before = loads->last_fill;
     *(load->fill_before ? &load->fill_before->fill_behind : &loads->first_fill) = load;
@@ -57,29 +58,18 @@ static void unlink_fill(struct loads *loads, struct load *load)
     loads->filling--;
 }
 
-static bool is_filled(const struct loads *loads, const struct loads_wait *wait)
-{
-    return !loads->first_fill || loads->first_fill->fill > wait->fill;
-}
-
-bool loads_are_filled(struct loads *loads, struct loads_wait *wait)
-{
-    wait->fill = loads->fills;
-    wait->next = NULL;
-    if (is_filled(loads, wait))
-        return true;
-    *(loads->first_wait ? &loads->last_wait->next : &loads->first_wait) = wait;
-    loads->last_wait = wait;
-    return false;
-}
-
 /* Who came later waits for no fewer. */
-static void tell_filled(struct loads *loads)
+static void begin_clearings(struct loads *loads)
 {
-    while (loads->first_wait && is_filled(loads, loads->first_wait)) {
-        struct loads_wait *wait = loads->first_wait;
-        loads->first_wait = wait->next;
-        wait->done(wait);
+    struct loads_clearing *clearing = loads->first_clearing, *behind;
+    for (; clearing; clearing = behind) {
+        if (loads->first_fill && loads->first_fill->fill <= clearing->fill)
+            return;
+        behind = clearing->behind;
+        if (!clearing->begun) {
+            clearing->begun = true;
+            clearing->begin(clearing);
+        }
     }
 }
 
@@ -95,7 +85,7 @@ static void on_filled(void *arg, const struct redis_answer *reply)
     if (reply->outcome == REDIS_REFUSED)
         complain_of_fill(loads, load->key.keyspace, reply->error);
     loads_end(load);
-    tell_filled(loads);
+    begin_clearings(loads);
 }
 
 /* Drawn from ttl * (1 - jitter) to ttl, so that what was loaded together does not expire together.
@@ -149,6 +139,15 @@ static void send_hash(struct load *load, struct span value, uint64_t ttl)
     free(words);
 }
 
+static void write_value(struct load *load)
+{
+    struct loads *loads = load->loads;
+    if (loads->options.filling)
+        loads->options.filling(loads->options.arg, load->key);
+    (loads_keyspace(load)->fill == FILL_HASH ? send_hash : send_fill)(load, blob_span(load->value),
+                                                                      load->ttl);
+}
+
 /* A hash without fields is one that Redis cannot hold. */
 static bool may_be_filled(const struct load *load, const struct blob *value)
 {
@@ -156,6 +155,15 @@ static bool may_be_filled(const struct load *load, const struct blob *value)
     const struct keyspace *keyspace = loads_keyspace(load);
     return !keyspace->retired &&
            (keyspace->fill != FILL_HASH || resp_map_open(blob_span(value), &at) > 0);
+}
+
+/* Behind the clearings that are under way: what was read before one of them is not to come to the
+ * cache behind it. */
+static void hold(struct loads *loads, struct load *load)
+{
+    load->waits_for = loads->last_clearing->number;
+    if (!loads->first_held)
+        loads->first_held = load;
 }
 
 /* Whoever asks while the fill is under way is answered by join_flight(). Of a keyspace that is
@@ -175,9 +183,64 @@ void loads_fill(struct load *load, const struct row_result *result)
         return;
     }
     load->value = blob_share(result->value);
+    load->ttl = draw_ttl(keyspace, result->ttl_ms);
     link_fill(loads, load);
-    if (loads->options.filling)
-        loads->options.filling(loads->options.arg, load->key);
-    (keyspace->fill == FILL_HASH ? send_hash : send_fill)(load, blob_span(result->value),
-                                                          draw_ttl(keyspace, result->ttl_ms));
+    if (loads->last_clearing)
+        hold(loads, load);
+    else
+        write_value(load);
+}
+
+/* ---- clearings ---- */
+
+void loads_begin_clearing(struct loads *loads, struct loads_clearing *clearing)
+{
+    clearing->number = ++loads->clearings;
+    clearing->fill = loads->fills;
+    clearing->begun = false;
+    clearing->behind = NULL;
+    clearing->before = loads->last_clearing;
+    *(clearing->before ? &clearing->before->behind : &loads->first_clearing) = clearing;
+    loads->last_clearing = clearing;
+    begin_clearings(loads);
+}
+
+/* It ends as if the cache had not taken it. */
+static void drop_held(struct loads *loads, struct load *load)
+{
+    unlink_fill(loads, load);
+    loads_end(load);
+}
+
+/* They wait in the order of the clearings: behind one that still waits there is none that need not.
+ */
+static void go_on_filling(struct loads *loads)
+{
+    const struct loads_clearing *first = loads->first_clearing;
+    struct load *load;
+    while ((load = loads->first_held) && (!first || load->waits_for < first->number)) {
+        loads->first_held = load->fill_behind;
+        load->waits_for = 0;
+        if (load->stale || loads_keyspace(load)->retired)
+            drop_held(loads, load);
+        else
+            write_value(load);
+    }
+}
+
+void loads_end_clearing(struct loads *loads, struct loads_clearing *clearing)
+{
+    *(clearing->before ? &clearing->before->behind : &loads->first_clearing) = clearing->behind;
+    *(clearing->behind ? &clearing->behind->before : &loads->last_clearing) = clearing->before;
+    go_on_filling(loads);
+    begin_clearings(loads);
+}
+
+void loads_drop_held(struct loads *loads)
+{
+    struct load *load;
+    while ((load = loads->first_held)) {
+        loads->first_held = load->fill_behind;
+        drop_held(loads, load);
+    }
 }

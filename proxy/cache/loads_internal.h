@@ -21,13 +21,16 @@ struct load {
     bool stale;                   /* the row has changed since the query began, or may have */
     bool timed_out;               /* the query took too long for somebody, which is counted once */
     struct row_lane_place *place; /* of its query, while it has one (rows_load()) */
-    struct blob *value;           /* while it is being written to the cache */
+    struct blob *value;           /* while it is being written to the cache, or waits for that */
     /* By a change during that, or its keyspace is retired: no longer in flight for anybody, whose
      * key may belong to another keyspace by now. */
     bool overtaken;
-    /* While it is being written: which fill that is, and those before and behind it. */
+    /* Meanwhile: which fill that is, those before and behind it, for how many ms, and the clearing
+     * that it waits for, which is the last before it; 0: for none. */
     uint64_t fill;
     struct load *fill_before, *fill_behind;
+    uint64_t ttl;
+    uint64_t waits_for;
     struct load_request *waiting, *last; /* in the order in which they asked */
     char text[];                         /* the key's */
 };
@@ -35,11 +38,13 @@ struct load {
 struct loads {
     struct loads_options options;
     const struct view *view;
-    struct keymap in_flight;  /* by key */
-    size_t querying, filling; /* how many of them are at the database, and at the cache */
-    uint64_t fills;           /* that were sent so far */
-    struct load *first_fill, *last_fill; /* those at the cache, in that order */
-    struct loads_wait *first_wait, *last_wait;
+    struct keymap in_flight;   /* by key */
+    size_t querying, filling;  /* how many of them are at the database, and at the cache */
+    uint64_t fills, clearings; /* so far */
+    struct load *first_fill,
+        *last_fill;          /* those at the cache, in that order, and those that wait */
+    struct load *first_held; /* the first of these */
+    struct loads_clearing *first_clearing, *last_clearing;
     struct load_queue queue; /* who waits for a turn at the database */
     struct load_window window;
     struct histogram turns; /* how long it was waited for them */
@@ -63,6 +68,9 @@ const struct keyspace *loads_keyspace(const struct load *load);
 
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
+
+/* At the end: of those that wait for a clearing nobody will tell. */
+void loads_drop_held(struct loads *loads);
 
 /* Its client is, so that nobody needs to be told. */
 bool loads_is_gone(const struct load_request *request);

@@ -20,8 +20,9 @@ enum message_kind {
                       is empty */
     MESSAGE_LOAD,  /* worker -> keeper: read this key's row */
     MESSAGE_FN_CHECK, /* worker -> keeper: shadow mode would have rejected this key */
-    MESSAGE_WRITE, /* worker -> keeper: this key is written or deleted; comes back when that is safe
-                    */
+    MESSAGE_WRITE,    /* worker -> keeper: this key was written or deleted; comes back when that is
+                         safe */
+    MESSAGE_CLEARING, /* worker -> keeper, twice: see clearing_request */
     MESSAGE_LEDGER,   /* keeper -> worker: an empty ledger; comes back with what was gathered */
     MESSAGE_REPLICAS, /* keeper -> one worker: whom does it read from? Comes back with the answer */
     MESSAGE_ROLL_CALL /* worker -> keeper -> each worker, and back: see roll_call */
@@ -67,23 +68,34 @@ struct load_request {
 
 struct reply_slot;
 
-/* A write or deletion of a guarded key, which the keeper must know of: because no filter holds the
- * key (a hint), or because the keeper is at work for it; of the latter when it is sent, and of both
- * when the cache has done it. The reply to the command waits until these come back. */
+/* A write or deletion of a guarded key that the cache has done, for all we know, and that the
+ * keeper must know of: because no filter holds the key (a hint), or because the keeper was at work
+ * for it when the command was sent. The reply to the command waits until these come back. */
 struct write_request {
     struct message message;
     struct reply_slot *slot;
-    bool done; /* the cache has done it, for all we know; else it is only on its way there */
     bool wants_hint;
     bool shares_hint; /* another write's, which not all may have yet, for all its worker knows */
     bool stranded;    /* the answer: a process that decides, too, may not know of the key */
     bool deletes;     /* of the cache: what is on its way there must not stay */
-    /* All keys: nor must that of any. Not done, it comes back when nothing is on its way that was
-     * read before; then the command goes to the cache, for which there is room beside it. */
-    bool clears;
-    int node; /* the worker's: where it goes then */
     struct key key;
     char text[]; /* the key's */
+};
+
+struct clearing; /* the keeper's; see keeper_writes.c */
+
+/* A command behind which nothing may stay in the cache that was read before it, whatever its key.
+ * ASKED, it comes back when all fills are answered that were sent before; then the command goes to
+ * the cache, and no fill does until the worker has sent this once more, to say what has become of
+ * it. The reply to the command waits for that. */
+struct clearing_request {
+    struct message message;
+    struct reply_slot *slot;
+    enum clearing_step { CLEARING_ASKED, CLEARING_DONE, CLEARING_REFUSED } step;
+    struct clearing *clearing;
+    int node; /* the worker's: where the command goes */
+    size_t length;
+    char command[];
 };
 
 /* What a worker has to ask of the clients of all. The keeper sends it round, to one worker after

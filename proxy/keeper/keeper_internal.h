@@ -186,6 +186,7 @@ void keeper_review(struct keeper *keeper);
 
 /* A worker's write or deletion, which goes back when that is safe, and its checks. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write);
+void keeper_take_clearing(struct keeper *keeper, struct clearing_request *request);
 void keeper_renew_hints(struct keeper *keeper, uint64_t now); /* once in a while */
 void keeper_take_fn_check(struct keeper *keeper, struct fn_check_message *fn_check);
 

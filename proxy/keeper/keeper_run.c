@@ -95,6 +95,9 @@ static void on_message(void *arg, struct message *message)
     case MESSAGE_WRITE:
         keeper_take_write(keeper, (struct write_request *)message);
         break;
+    case MESSAGE_CLEARING:
+        keeper_take_clearing(keeper, (struct clearing_request *)message);
+        break;
     case MESSAGE_ROLL_CALL:
         pass_on(keeper, (struct roll_call *)message);
         break;

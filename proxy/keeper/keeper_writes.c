@@ -77,58 +77,58 @@ static void admit(struct keeper *keeper, struct write_request *write, struct ove
         write_is_known(write, !entries->stranded);
 }
 
-/* ---- all keys at once ---- */
-
-struct clearing {
-    struct loads_wait wait;
-    struct write_request *write;
-};
-
-static void on_filled(struct loads_wait *wait)
-{
-    struct clearing *clearing = container_of(wait, struct clearing, wait);
-    mailbox_return(&clearing->write->message);
-    free(clearing);
-}
-
-/* What is being loaded was read before the command, and is not filled; what was sent to the cache
- * before gets there before the command does, which waits for that: so no key has to be deleted
- * behind it, and none that was written since is. */
-static void take_clearing(struct keeper *keeper, struct write_request *write)
-{
-    struct key_change change = change_of_keyspace(CAUSE_CLEARED, 0);
-    changes_tell(&keeper->changes, &change);
-    if (!write->done) {
-        struct clearing *clearing = xmalloc(sizeof *clearing);
-        *clearing = (struct clearing){.wait.done = on_filled, .write = write};
-        if (!loads_are_filled(keeper->loading.loads, &clearing->wait))
-            return;
-        free(clearing);
-    }
-    mailbox_return(&write->message);
-}
-
-/* ---- one key ---- */
-
-/* What is under way for the key is stale when its write is sent, and when it is done. A hint finds
- * its place: its worker has seen to that (hint_share.h). Another's that is on its way is given once
- * more: behind it, that is everywhere when this one is. */
+/* What is under way for the key is stale. A hint finds its place: its worker has seen to that
+ * (hint_share.h). Another's that is on its way is given once more: behind it, that is everywhere
+ * when this one is. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
-    struct key key = write->key;
-    if (write->clears) {
-        take_clearing(keeper, write);
-        return;
-    }
-    struct override known = entries_find(&keeper->entries, key);
-    tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, key);
-    if (write->done && write->deletes)
+    struct override known = entries_find(&keeper->entries, write->key);
+    tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, write->key);
+    if (write->deletes)
         delete_behind_fills(keeper, write);
-    else if (write->done && (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE ||
-                             (write->shares_hint && !entries_are_everywhere(&keeper->entries))))
+    else if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE ||
+             (write->shares_hint && !entries_are_everywhere(&keeper->entries)))
         admit(keeper, write, known);
     else
         mailbox_return(&write->message);
+}
+
+/* ---- all keys at once ---- */
+
+struct clearing {
+    struct loads_clearing of_loads;
+    struct clearing_request *request;
+};
+
+static void may_clear(struct loads_clearing *of_loads)
+{
+    struct clearing *clearing = container_of(of_loads, struct clearing, of_loads);
+    mailbox_return(&clearing->request->message);
+}
+
+static void begin_clearing(struct keeper *keeper, struct clearing_request *request)
+{
+    struct clearing *clearing = xmalloc(sizeof *clearing);
+    *clearing = (struct clearing){.of_loads.begin = may_clear, .request = request};
+    request->clearing = clearing;
+    loads_begin_clearing(keeper->loading.loads, &clearing->of_loads);
+}
+
+/* What is being loaded was read before the command, and is not filled; what was sent to the cache
+ * before got there before the command did: so no key has to be deleted behind it, and none that was
+ * written since is. Refused, it has changed nothing, and takes nobody's fills. */
+void keeper_take_clearing(struct keeper *keeper, struct clearing_request *request)
+{
+    struct key_change change = change_of_keyspace(CAUSE_CLEARED, 0);
+    if (request->step == CLEARING_ASKED) {
+        begin_clearing(keeper, request);
+        return;
+    }
+    if (request->step == CLEARING_DONE)
+        changes_tell(&keeper->changes, &change);
+    loads_end_clearing(keeper->loading.loads, &request->clearing->of_loads);
+    free(request->clearing);
+    mailbox_return(&request->message);
 }
 
 /* It goes back at once: the worker waits for no outcome. */

@@ -21,6 +21,7 @@
 #include "worker/client/tracking.h"
 #include "worker/command/clients/inquiry.h"
 #include "worker/command/dispatch.h"
+#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/write.h"
 #include "worker/connection.h"
 #include "worker/reply/measuring.h"
@@ -82,6 +83,12 @@ static void take_written(struct worker *worker, struct write_request *request)
     worker->serving.asked--;
     write_returned(&worker->serving, request);
     free(request);
+}
+
+static void take_clearing(struct worker *worker, struct clearing_request *request)
+{
+    worker->serving.asked--;
+    clearing_returned(request);
 }
 
 /* The keeper asks again only when it has its message back: it gets all that was gathered until all
@@ -206,6 +213,9 @@ static void on_message(void *arg, struct message *message)
         break;
     case MESSAGE_WRITE:
         take_written(worker, (struct write_request *)message);
+        break;
+    case MESSAGE_CLEARING:
+        take_clearing(worker, (struct clearing_request *)message);
         break;
     case MESSAGE_ROLL_CALL:
         take_roll_call(worker, (struct roll_call *)message);

@@ -1,11 +1,15 @@
 """What a client did not achieve has no effect: a write that the cache refuses, or that writes nothing,
 admits no key, loads no row, and builds nothing."""
+import threading
+
 import pytest
 import redis
 
+from waiting import wait_until
 from wire import command
 
 NEW = "item:777"
+PATIENCE = 10
 
 
 def keys(count):
@@ -216,3 +220,40 @@ def test_a_key_that_is_written_behind_fills_again_and_again_takes_one_place(star
             assert [wire.read_reply() for _ in range(3)] == [b"+OK\r\n", b"+QUEUED\r\n", b"+QUEUED\r\n"]
             assert wire.read_reply() == b"*2\r\n+OK\r\n+OK\r\n"
         assert wire.ask("SET", "item:778", "v") == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("words", [["FLUSHALL"], ["SWAPDB", "0", "1"], ["DEL", *keys(1)]], ids=str)
+def test_who_may_not_keeps_nothing_out_of_the_cache(start_guard, database, items, cache, words):
+    """The keeper hears of what empties the cache before the cache does: what it loads meanwhile is
+    cached all the same, if that is refused."""
+    admin = cache.client()
+    admin.acl_setuser("weak", enabled=True, nopass=True, commands=["+ping"])
+    database.execute("INSERT INTO items SELECT n, 'p' || n FROM generate_series(1000, 1299) n")
+    guard = start_guard(items())
+    ended = threading.Event()
+
+    def repeat():
+        with guard.wire() as wire:
+            wire.ask("AUTH", "weak", "x")
+            while not ended.is_set():
+                wire.send(command(*words) * 20)
+                assert set(wire.read_reply() for _ in range(20)) == {wire_refusal}
+
+    with guard.wire() as wire:
+        wire.ask("AUTH", "weak", "x")
+        wire_refusal = wire.ask(*words)
+        assert wire_refusal.startswith(b"-NOPERM")
+    parts = [threading.Thread(target=repeat) for _ in range(3)]
+    for part in parts:
+        part.start()
+    try:
+        client = guard.redis()
+        for key in keys(300) if words[0] != "DEL" else keys(1) * 100:
+            assert client.get(key) == b"p" + key[5:].encode()
+            wait_until(lambda key=key: admin.exists(key), PATIENCE, f"{key} in the cache")
+            admin.delete(key)
+    finally:
+        ended.set()
+        for part in parts:
+            part.join()
+    admin.acl_deluser("weak")

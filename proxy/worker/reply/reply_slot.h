@@ -91,9 +91,10 @@ struct reply_slot {
     struct buffer keys; /* the bytes of the lookups' keys */
     struct reply_slot
         *whole;        /* whose kind gets the reply, for this is a part of its command; NULL */
-    union {            /* of such a whole */
+    union {            /* of such a whole; or of a kind of its own */
         size_t joined; /* what its kind counts, also of others */
-        struct piecemeal *pieces; /* what is left to be asked; NULL */
+        struct piecemeal *pieces;          /* what is left to be asked; NULL */
+        struct clearing_request *clearing; /* of clearing.c's: on its way to the cache; NULL */
     };
     unsigned loading;  /* of its lookups, those that are with the keeper */
     _Atomic bool gone; /* the client is, while something is still to come; the keeper looks here */

@@ -1,7 +1,8 @@
 /* As in write.c, but of all keys, and held back:
  *
- *   FLUSHALL ─▶ keeper: what is being loaded is stale ─▶ fills that were sent are answered ─▶ cache
- *            ─▶ its reply ─▶ keeper: what is being loaded is stale ─▶ reply
+ *   FLUSHALL ─▶ keeper: no more fills ─▶ those that were sent are answered ─▶ cache ─▶ its reply
+ *            ─┬─ done ─▶ keeper: what is being loaded is stale ─┬─▶ fills go on ─▶ reply
+ *             └─ refused: nothing is ───────────────────────────┘
  *
  * A deletion of one key is repeated behind fills, but which keys were filled when this command got
  * to the cache nobody knows.
@@ -15,46 +16,45 @@
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
-static void tell_keeper(struct reply_slot *slot, bool done, struct span command, int node)
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_keeper(struct reply_slot *slot, struct clearing_request *request,
+                        enum clearing_step step)
 {
-    struct write_request *write = xmalloc(sizeof *write + command.length);
-    *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
-                                    .slot = slot,
-                                    .done = done,
-                                    .clears = true,
-                                    .node = node,
-                                    .key.text = {write->text, command.length}};
-    memcpy(write->text, command.at, command.length);
+    request->step = step;
     slot->waiting++;
-    serving_ask_keeper(slot->serving, &write->message);
+    serving_ask_keeper(slot->serving, &request->message);
 }
 
 /* At the worker's end the keeper is not asked any more. */
-static void conclude(struct reply_slot *slot)
+static void conclude(struct reply_slot *slot, bool done)
 {
-    if (!slot->serving->ending)
-        tell_keeper(slot, true, (struct span){"", 0}, NO_NODE);
+    struct clearing_request *request = slot->clearing;
+    slot->clearing = NULL;
+    if (slot->serving->ending)
+        free(request);
+    else
+        tell_keeper(slot, request, done ? CLEARING_DONE : CLEARING_REFUSED);
 }
 
 static void clearing_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
     reply_slot_append(slot, &slot->reply, reply);
-    if (write_is_done(PROOF_NOT_NIL, reply))
-        conclude(slot);
+    conclude(slot, write_is_done(PROOF_NOT_NIL, reply));
 }
 
 static void clearing_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
     resp_write_error(&slot->reply, "%s", why);
-    conclude(slot);
+    conclude(slot, true);
 }
 
 static void clearing_unheard(struct reply_slot *slot, struct span reply)
 {
-    (void)reply;
-    conclude(slot);
+    conclude(slot, !reply.length || write_is_done(PROOF_NOT_NIL, reply));
 }
 
 static const struct reply_slot_kind clearing_kind = {.on_cache = clearing_reply,
@@ -70,11 +70,18 @@ bool clearing_must_wait(const struct client *client, const struct request *reque
 struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,
                                         int node)
 {
-    struct buffer bytes = {0};
     struct reply_slot *slot = reply_slot_open(&client->replies, &clearing_kind);
+    struct buffer bytes = {0};
     request_write(request, &bytes);
-    tell_keeper(slot, false, buffer_span(&bytes), node);
+    struct span command = buffer_span(&bytes);
+    struct clearing_request *held = xmalloc(sizeof *held + command.length);
+    *held = (struct clearing_request){.message = {.kind = MESSAGE_CLEARING},
+                                      .slot = slot,
+                                      .node = node,
+                                      .length = command.length};
+    memcpy(held->command, command.at, command.length);
     buffer_finish(&bytes);
+    tell_keeper(slot, held, CLEARING_ASKED);
     client_settle(client);
     reply_slot_answered(slot);
     return slot;
@@ -97,20 +104,30 @@ static bool lead(struct client *client, int node)
     return true;
 }
 
-/* Of a client that has gone nothing is sent any more. */
-static void send_held(struct reply_slot *slot, const struct write_request *request)
+/* False: it is not. */
+static bool send_held(struct reply_slot *slot, const struct clearing_request *request)
 {
     struct client *client = client_of(slot->replies);
+    struct span command = {request->command, request->length};
     if (!lead(client, request->node))
         resp_write_error(&slot->reply, "NESTGUARD cluster changed: try again");
-    else if (!upstream_try_send(client->upstream, slot, 0, request->key.text))
+    else if (!upstream_try_send(client->upstream, slot, 0, command))
         resp_write_error(&slot->reply, "NESTGUARD out of memory");
+    else
+        return true;
+    return false;
 }
 
-void clearing_returned(const struct write_request *request)
+/* Of a client that has gone nothing is sent any more. */
+void clearing_returned(struct clearing_request *request)
 {
     struct reply_slot *slot = request->slot;
-    if (!request->done && slot->replies)
-        send_held(slot, request);
+    if (request->step == CLEARING_ASKED) {
+        slot->clearing = request;
+        if (!slot->replies || !send_held(slot, request))
+            conclude(slot, false);
+    } else {
+        free(request);
+    }
     reply_slot_answered(slot);
 }

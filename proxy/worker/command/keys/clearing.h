@@ -15,7 +15,7 @@ struct reply_slot *clearing_dispatch(struct client *client, const struct request
 struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,
                                         int node);
 
-/* The keeper has given its request back, which stays the caller's. */
-void clearing_returned(const struct write_request *request);
+/* The keeper has given its request back. */
+void clearing_returned(struct clearing_request *request);
 
 #endif

@@ -1,7 +1,7 @@
-/* A write of which the keeper must know, and its reply, which waits for the keeper twice:
+/* A write of which the keeper must know, and its reply, which waits for the keeper:
  *
- *   SET ─▶ admitted here ─┬─▶ cache ─▶ its reply ─▶ done? ─▶ keeper ─▶ an entry everywhere ─▶ reply
- *                         └─▶ keeper, when it is at work for the key: what is on its way is stale
+ *   SET ─▶ admitted here ─▶ cache ─▶ its reply ─▶ done? ─▶ keeper: what is on its way is stale
+ *       ─▶ an entry everywhere ─▶ reply
  *
  * Whoever has seen the reply may read the key through any worker. Until then the key is admitted in
  * the writer's worker alone, so that what is pipelined behind the write finds it; that ends with
@@ -23,7 +23,6 @@
 #include "base/memory.h"
 #include "guard/guard.h"
 #include "worker/client/queued_writes.h"
-#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write_internal.h"
@@ -80,18 +79,17 @@ struct key write_key_by_text(const struct serving *serving, struct span text)
     return key_make(guard_match(serving_config(serving), text), text);
 }
 
-bool write_tell_keeper(const struct lookup *lookup, bool done)
+bool write_tell_keeper(const struct lookup *lookup)
 {
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
-    bool deletes = lookup->deleted, makes = done && !deletes;
-    enum write_needs needs = makes ? write_needs(serving, key, ALSO_HELD) : WRITE_NEEDS_NOTHING;
+    bool deletes = lookup->deleted;
+    enum write_needs needs = deletes ? WRITE_NEEDS_NOTHING : write_needs(serving, key, ALSO_HELD);
     bool takes_place = needs == WRITE_NEEDS_HINT;
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
-                                    .done = done,
                                     .wants_hint = takes_place,
                                     .shares_hint = needs == WRITE_NEEDS_WORD,
                                     .deletes = deletes,
@@ -107,14 +105,9 @@ static const char stranded[] =
     "NESTGUARD handover: what was written may not be known to the process "
     "that has taken over, write again";
 
-/* The message of a write that was only on its way ends nothing; its second one does. */
 void write_returned(struct serving *serving, const struct write_request *request)
 {
-    if (request->clears) {
-        clearing_returned(request);
-        return;
-    }
-    if (request->done && !request->deletes)
+    if (!request->deletes)
         overrides_end_write(&serving->overrides, request->key);
     if (request->stranded) {
         buffer_clear(&request->slot->reply); /* whatever the cache has said */
@@ -146,7 +139,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
         const struct lookup *lookup = &slot->lookups[i];
         bool is_done = done && !lookup->rejected, takes_place = is_done;
         if (is_done && !serving->ending)
-            takes_place = write_tell_keeper(lookup, true);
+            takes_place = write_tell_keeper(lookup);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
         if (!lookup->deleted && takes_place == is_of(slot, QUEUED))
@@ -253,14 +246,12 @@ static void make_room(struct reply_slot *slot, const struct buffer *found)
         out_of_memory();
 }
 
-void write_note_begun(struct reply_slot *slot, struct key key, bool deleted)
+void write_note_key(struct reply_slot *slot, struct key key, bool deleted)
 {
     struct lookup *lookup = &slot->lookups[slot->lookup_count];
     reply_slot_add_lookups(slot, &key.text, 1);
     lookup->keyspace = key.keyspace;
     lookup->deleted = deleted;
-    if (watch_has(slot->serving->watch, key))
-        write_tell_keeper(lookup, false);
 }
 
 /* Before the command goes to the cache. A key that was found may be of no keyspace any more. */
@@ -275,7 +266,7 @@ void write_note_some(struct reply_slot *slot, const struct span *keys, size_t co
         bool deletes = is_of(slot, DELETES);
         if (!deletes)
             overrides_begin_write(&serving->overrides, key);
-        write_note_begun(slot, key, deletes);
+        write_note_key(slot, key, deletes);
     }
 }
 
@@ -298,7 +289,7 @@ static void note_renamed(struct reply_slot *slot, struct buffer *found, struct s
     make_room(slot, found);
     write_note_some(slot, found_spans(found), made);
     if (found_count(found) > made)
-        write_note_begun(slot, write_key_by_text(slot->serving, source), true);
+        write_note_key(slot, write_key_by_text(slot->serving, source), true);
 }
 
 struct reply_slot *write_open(struct client *client)
@@ -356,8 +347,7 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
         if (found_count(&found))
             make_room(slot, &found);
         for (size_t i = 0; i < found_count(&found); i++)
-            write_note_begun(slot, write_key_by_text(client->serving, found_spans(&found)[i]),
-                             false);
+            write_note_key(slot, write_key_by_text(client->serving, found_spans(&found)[i]), false);
     } else {
         write_count_refusal(client);
     }

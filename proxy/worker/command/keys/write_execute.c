@@ -40,10 +40,10 @@ static void note_executed(struct client *client, struct reply_slot *slot,
     if (!reply_slot_try_lookup_room(slot, count, bytes))
         out_of_memory();
     for (size_t i = 0; i < found_count(deleted); i++)
-        write_note_begun(slot, write_key_by_text(slot->serving, found_spans(deleted)[i]), true);
+        write_note_key(slot, write_key_by_text(slot->serving, found_spans(deleted)[i]), true);
     while (queued_writes_next(&written, &write)) {
         struct lookup *lookup = &slot->lookups[slot->lookup_count];
-        write_note_begun(slot, write.key, false);
+        write_note_key(slot, write.key, false);
         lookup->command = write.command;
         lookup->proof = write.proof;
     }
@@ -93,7 +93,7 @@ static void execute_behind_fills(struct client *client, const struct request *re
     while (queued_writes_next(&rest, &write)) {
         const struct lookup lookup = {
             .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
-        if (!write_tell_keeper(&lookup, true) && write.granted)
+        if (!write_tell_keeper(&lookup) && write.granted)
             places += override_places(write.key.text.length);
     }
     if (places)

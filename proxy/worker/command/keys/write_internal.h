@@ -42,11 +42,11 @@ void write_reject_each(struct reply_slot *slot, struct span reply);
 struct key write_key_by_text(const struct serving *serving, struct span text);
 
 /* Of a key whose write has begun, or which is deleted; the slot has room for it. */
-void write_note_begun(struct reply_slot *slot, struct key key, bool deleted);
+void write_note_key(struct reply_slot *slot, struct key key, bool deleted);
 
-/* The write of such a one is on its way, or done. Its slot waits for the answer. Says whether it
- * needs a place of the overrides for that. */
-bool write_tell_keeper(const struct lookup *lookup, bool done);
+/* What the slot has noted of such a one is done. It waits for the answer. Says whether it needs a
+ * place of the overrides for that. */
+bool write_tell_keeper(const struct lookup *lookup);
 
 /* Memory for the lookups of what was found. False: there is none. */
 bool write_try_room(struct reply_slot *slot, const struct buffer *found);

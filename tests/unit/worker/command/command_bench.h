@@ -8,6 +8,7 @@
 #include "fakes/upstream.h"
 #include "resp/command.h"
 #include "worker/command/dispatch.h"
+#include "worker/command/keys/clearing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/upload.h"
 #include "worker/request/row_loads.h"
@@ -47,6 +48,9 @@ static inline void take_answer(void *arg, struct message *message)
         blob_release(load->value);
     } else if (message->kind == MESSAGE_WRITE) {
         write_returned(bench->serving, (struct write_request *)(void *)message);
+    } else if (message->kind == MESSAGE_CLEARING) {
+        clearing_returned((struct clearing_request *)(void *)message);
+        return;
     }
     free(message);
 }

@@ -121,7 +121,7 @@ static void nor_does_one_leave_before_that_which_anothers_new_hint_covers(void *
     cache_says(bench.shared, OK);
     struct write_request *write =
         (struct write_request *)(void *)next_message(bench.keeper, MESSAGE_WRITE);
-    assert_true(write->done && write->shares_hint && !write->wants_hint);
+    assert_true(write->shares_hint && !write->wants_hint);
     must_reply(bench.client, "");
     mailbox_return(&write->message);
     hear_keeper(&bench);
@@ -194,17 +194,16 @@ static void a_hint_is_given_until_the_keeper_has_made_it_stick(void **state)
 }
 
 /* The next word to the keeper, and its answer. */
-static void hear_of(struct bench *bench, bool done, bool deletes)
+static void hear_of(struct bench *bench, bool deletes)
 {
     struct write_request *write =
         (struct write_request *)(void *)next_message(bench->keeper, MESSAGE_WRITE);
     assert_false(write->wants_hint);
-    assert_int_equal(write->done, done);
     assert_int_equal(write->deletes, deletes);
     mailbox_return(&write->message);
 }
 
-/* When it is sent, for what is on its way is stale then; and when it is done. */
+/* When it is done: what the cache refuses makes nothing stale. */
 static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
 {
     struct bench bench;
@@ -213,15 +212,19 @@ static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
     follow_a_log(&bench);
     watch_add(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
     type(bench.client, SET_ITEM_1 DEL_ITEM_1);
-    hear_of(&bench, false, false);
-    hear_of(&bench, false, true);
+    must_not_ask(bench.keeper);
     cache_says(bench.shared, OK);
     cache_says(bench.shared, ":1\r\n");
     must_reply(bench.client, "");
-    hear_of(&bench, true, false);
-    hear_of(&bench, true, true);
+    hear_of(&bench, false);
+    hear_of(&bench, true);
     hear_keeper(&bench);
     must_reply(bench.client, OK ":1\r\n");
+    type(bench.client, SET_ITEM_1 DEL_ITEM_1);
+    cache_says(bench.shared, "-NOPERM no\r\n");
+    cache_says(bench.shared, "-NOPERM no\r\n");
+    must_not_ask(bench.keeper);
+    must_reply(bench.client, "-NOPERM no\r\n-NOPERM no\r\n");
     watch_drop(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
     bench_finish(&bench);
 }
@@ -290,6 +293,56 @@ static void of_a_client_that_has_gone_the_host_gets_its_places_back(void **state
 
 #define FLUSHALL "*1\r\n$8\r\nFLUSHALL\r\n"
 
+/* The next word to the keeper, and its answer. */
+static void must_ask_to_clear(struct bench *bench, enum clearing_step step)
+{
+    struct clearing_request *request =
+        (struct clearing_request *)(void *)next_message(bench->keeper, MESSAGE_CLEARING);
+    assert_int_equal(request->step, step);
+    must_not_ask(bench->keeper);
+    mailbox_return(&request->message);
+    hear_keeper(bench);
+}
+
+static void refused_it_is_said_to_have_changed_nothing(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, FLUSHALL);
+    must_ask_to_clear(&bench, CLEARING_ASKED);
+    cache_says(bench.shared, "-NOPERM no\r\n");
+    must_ask_to_clear(&bench, CLEARING_REFUSED);
+    must_reply(bench.client, "-NOPERM no\r\n");
+    bench_finish(&bench);
+}
+
+static void of_a_client_that_has_gone_it_is_not_sent(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, FLUSHALL);
+    client_close(bench.client);
+    must_ask_to_clear(&bench, CLEARING_ASKED);
+    must_send(bench.shared, "");
+    must_ask_to_clear(&bench, CLEARING_REFUSED);
+    bench_finish(&bench);
+}
+
+static void a_cache_that_is_lost_may_have_done_it(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, FLUSHALL);
+    must_ask_to_clear(&bench, CLEARING_ASKED);
+    cache_is_lost(bench.shared);
+    must_ask_to_clear(&bench, CLEARING_DONE);
+    must_reply(bench.client, "-NESTGUARD cache down\r\n");
+    bench_finish(&bench);
+}
+
 /* While the keeper has it the client may be led to another connection, over which it would overtake
  * what was sent over this one. */
 static void what_deletes_all_keys_waits_for_what_is_under_way(void **state)
@@ -301,16 +354,11 @@ static void what_deletes_all_keys_waits_for_what_is_under_way(void **state)
     must_not_ask(bench.keeper);
     cache_says(bench.shared, "-OOM no\r\n");
     must_reply(bench.client, "-OOM no\r\n");
-    for (int i = 0; i < 2; i++) {
-        struct message *told = next_message(bench.keeper, MESSAGE_WRITE);
-        must_not_ask(bench.keeper);
-        if (i == 0)
-            must_send(bench.shared, SET_NEW);
-        mailbox_return(told);
-        hear_keeper(&bench);
-        if (i == 0)
-            cache_says(bench.shared, OK);
-    }
+    must_ask_to_clear(&bench, CLEARING_ASKED);
+    must_send(bench.shared, SET_NEW FLUSHALL);
+    cache_says(bench.shared, OK);
+    must_reply(bench.client, "");
+    must_ask_to_clear(&bench, CLEARING_DONE);
     must_reply(bench.client, OK);
     bench_finish(&bench);
 }
@@ -380,6 +428,9 @@ int main(void)
         cmocka_unit_test(the_keepers_answer_may_outlive_the_client),
         cmocka_unit_test(of_a_client_that_has_gone_the_host_gets_its_places_back),
         cmocka_unit_test(what_deletes_all_keys_waits_for_what_is_under_way),
+        cmocka_unit_test(refused_it_is_said_to_have_changed_nothing),
+        cmocka_unit_test(of_a_client_that_has_gone_it_is_not_sent),
+        cmocka_unit_test(a_cache_that_is_lost_may_have_done_it),
         cmocka_unit_test(each_key_that_a_command_makes_is_a_hint),
         cmocka_unit_test(a_key_behind_store_is_a_hint),
     };
