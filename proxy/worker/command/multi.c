@@ -12,7 +12,6 @@
 #include "worker/command/keys/vanishing.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
-#include "worker/command/stateful.h"
 #include "worker/command/withheld.h"
 #include "worker/upstream/upstream.h"
 
@@ -87,6 +86,10 @@ static void queued_reply(struct reply_slot *slot, unsigned index, struct span re
 
 static const struct reply_slot_kind queued_kind = {.on_cache = queued_reply,
                                                    .on_cache_failure = request_take_failure};
+
+const char tracked_refusal[] =
+    "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "
+    "read it on a connection without CLIENT TRACKING";
 
 /* The number of the request says why. */
 static void refused_reply(struct reply_slot *slot, unsigned index, struct span reply)

@@ -27,6 +27,7 @@ enum multi_refusal {
 /* The second: of one that was not counted. */
 void multi_spoil(struct client *client, enum multi_refusal why);
 void multi_refuse(struct client *client, enum multi_refusal why);
+extern const char tracked_refusal[]; /* REFUSED_TRACKED in words */
 
 /* A transaction in a cluster, as long as no key has told which node it is for (nodes.h). False: it
  * holds too much already, and nothing has changed. */

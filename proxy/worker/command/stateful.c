@@ -174,10 +174,6 @@ void stateful_dispatch(struct client *client, const struct request *request)
 
 /* ---- any command, in a state ---- */
 
-const char tracked_refusal[] =
-    "NESTGUARD tracking: a guarded key cannot be read by a client that tracks; "
-    "read it on a connection without CLIENT TRACKING";
-
 /* Redis would track a key only if the lookup reached it; and it would not tell when the row of an
  * absent key appears. */
 bool stateful_refuse_tracked(struct client *client, const struct request *request)

@@ -15,6 +15,5 @@ bool stateful_pinned(struct client *client, const struct request *request);
 /* Refuses a client that tracks what it would not be told of: a guarded key. True: it has. Inside
  * MULTI multi.c does, with the same words. */
 bool stateful_refuse_tracked(struct client *client, const struct request *request);
-extern const char tracked_refusal[];
 
 #endif
