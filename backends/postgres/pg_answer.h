@@ -11,6 +11,7 @@ struct pg_statement {
     const char *sql;
     int params;
     bool always_new;
+    bool large; /* its answer may be long: see pg_pool_submit() */
 };
 
 enum pg_outcome {

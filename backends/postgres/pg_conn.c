@@ -475,3 +475,8 @@ size_t pg_conn_depth(const struct pg_conn *conn)
 {
     return pg_pipeline_depth(conn->pipeline);
 }
+
+size_t pg_conn_large(const struct pg_conn *conn)
+{
+    return pg_pipeline_large(conn->pipeline);
+}

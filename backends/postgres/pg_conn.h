@@ -41,6 +41,7 @@ bool pg_conn_is_up(const struct pg_conn *conn);
 /* The first attempt to connect is under way, or another is about to be made. */
 bool pg_conn_is_new(const struct pg_conn *conn);
 size_t pg_conn_depth(const struct pg_conn *conn);
+size_t pg_conn_large(const struct pg_conn *conn); /* queries of large answers under way */
 
 /* Only while it is up. Sets the query's deadline. */
 void pg_conn_send(struct pg_conn *conn, struct pg_query *query);

@@ -41,7 +41,7 @@ struct pg_pipeline {
     struct prepared *prepared;
     size_t prepared_count;
     struct trip *first, *last;
-    size_t depth;
+    size_t depth, large; /* trips; those of them whose answer is */
     struct pg_queries *ended;
 };
 
@@ -110,11 +110,21 @@ static struct trip *append_trip(struct pg_pipeline *pipeline, enum trip_kind kin
     return trip;
 }
 
+static struct trip *append_query(struct pg_pipeline *pipeline, struct pg_query *query)
+{
+    struct trip *trip = append_trip(pipeline, TRIP_QUERY, query->deadline);
+    trip->statement = query->statement;
+    trip->query = query;
+    pipeline->large += query->large;
+    return trip;
+}
+
 static struct trip *take_trip(struct pg_pipeline *pipeline)
 {
     struct trip *trip = pipeline->first;
     pipeline->first = trip->next;
     pipeline->depth--;
+    pipeline->large -= trip->query && trip->query->large;
     return trip;
 }
 
@@ -163,9 +173,7 @@ static int send_prepare(struct pg_pipeline *pipeline, size_t statement, uint64_t
 
 static int send_new(struct pg_pipeline *pipeline, struct pg_query *query)
 {
-    struct trip *trip = append_trip(pipeline, TRIP_QUERY, query->deadline);
-    trip->statement = query->statement;
-    trip->query = query;
+    append_query(pipeline, query);
     return sync_trip(pipeline,
                      PQsendQueryParams(pipeline->pq, pipeline->statements->at[query->statement].sql,
                                        query->count, NULL, query->values, NULL, NULL, 0));
@@ -179,10 +187,8 @@ int pg_pipeline_query(struct pg_pipeline *pipeline, struct pg_query *query)
         return send_new(pipeline, query);
     struct prepared *prepared = &pipeline->prepared[query->statement];
     int rc = prepared->sent ? 0 : send_prepare(pipeline, query->statement, query->deadline);
-    struct trip *trip = append_trip(pipeline, TRIP_QUERY, query->deadline);
-    trip->statement = query->statement;
+    struct trip *trip = append_query(pipeline, query);
     trip->version = prepared->version;
-    trip->query = query;
     if (rc < 0)
         return rc;
     return sync_trip(pipeline,
@@ -354,6 +360,11 @@ void pg_pipeline_fail(struct pg_pipeline *pipeline, enum pg_outcome outcome,
     }
     forget_statements(pipeline);
     pipeline->pq = NULL;
+}
+
+size_t pg_pipeline_large(const struct pg_pipeline *pipeline)
+{
+    return pipeline->large;
 }
 
 size_t pg_pipeline_depth(const struct pg_pipeline *pipeline)

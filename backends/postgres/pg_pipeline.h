@@ -39,6 +39,7 @@ void pg_pipeline_fail(struct pg_pipeline *pipeline, enum pg_outcome outcome,
                       const struct pg_error *error, uint64_t now);
 
 size_t pg_pipeline_depth(const struct pg_pipeline *pipeline);
+size_t pg_pipeline_large(const struct pg_pipeline *pipeline);      /* queries of large answers */
 uint64_t pg_pipeline_deadline(const struct pg_pipeline *pipeline); /* of the oldest; depth > 0 */
 
 #endif

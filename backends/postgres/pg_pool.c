@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <errno.h>
 
+enum { LARGE_COST = 32 }; /* of a large answer, in small ones that take about as long */
+
 struct pg_pool {
     uv_loop_t *loop;
     struct pg_pool_options options;  /* with texts of its own */
@@ -109,15 +111,26 @@ static unsigned serving(const struct pg_pool *pool)
     return pool->moving ? pool->conn_count : pool->options.connections;
 }
 
-static struct pg_conn *least_busy(const struct pg_pool *pool)
+/* In small answers. */
+static size_t busyness(const struct pg_conn *conn)
 {
-    struct pg_conn *best = NULL;
+    return pg_conn_depth(conn) + LARGE_COST * pg_conn_large(conn);
+}
+
+/* Its first connection that is up takes what is large only if there is no other. */
+static struct pg_conn *least_busy(const struct pg_pool *pool, bool for_large)
+{
+    struct pg_conn *best = NULL, *kept = NULL;
     for (unsigned i = 0; i < serving(pool); i++) {
         struct pg_conn *conn = pool->conns[i];
-        if (pg_conn_is_up(conn) && (!best || pg_conn_depth(conn) < pg_conn_depth(best)))
+        if (!pg_conn_is_up(conn))
+            continue;
+        if (for_large && !kept)
+            kept = conn;
+        else if (!best || busyness(conn) < busyness(best))
             best = conn;
     }
-    return best;
+    return best ? best : kept;
 }
 
 /* Only first attempts are waited for; later an outage is answered at
@@ -140,7 +153,7 @@ static void end_move(struct pg_pool *pool)
 static void settle_waiting(struct pg_pool *pool)
 {
     struct pg_conn *conn;
-    while (pool->waiting.first && (conn = least_busy(pool)))
+    while (pool->waiting.first && (conn = least_busy(pool, pool->waiting.first->large)))
         pg_conn_send(conn, pg_queries_take(&pool->waiting));
     if (!may_come_up(pool))
         while (pool->waiting.first)
@@ -232,7 +245,8 @@ void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *v
     assert(statement < pool->statements.count);
     int params = pool->statements.at[statement].params;
     struct pg_query *query = pg_query_create(statement, params, values, done, arg);
-    struct pg_conn *conn = pool->closing ? NULL : least_busy(pool);
+    query->large = pool->statements.at[statement].large;
+    struct pg_conn *conn = pool->closing ? NULL : least_busy(pool, query->large);
     pool->in_flight++;
     if (conn) {
         pg_conn_send(conn, query);

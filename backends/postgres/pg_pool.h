@@ -3,6 +3,9 @@
  *
  *   submit ──▶ least busy live connection ──▶ PQsendQueryPrepared + PQpipelineSync ──▶ answer
  *
+ * Answers of one connection come one behind the other, so the first that is up is kept for small
+ * ones, where there is another: those never have to wait for a large one to come in.
+ *
  * Every query has a Sync of its own, so that one that fails takes no other with it. A connection
  * that is lost fails its queries, and comes back by itself with backoff (100 ms doubling to 5 s).
  */

@@ -19,6 +19,7 @@ struct pg_query {
     uint64_t deadline;       /* on the loop's clock: until when it may wait for an answer */
     bool repeated;           /* sent a second time after its statement had to be prepared anew */
     bool early;              /* as in pg_answer.h */
+    bool large;              /* its statement is */
     enum pg_outcome outcome; /* this and the next two: as pg_query_end() was told */
     PGresult *result;        /* its own; NULL: there is none */
     struct pg_error *error;  /* likewise */

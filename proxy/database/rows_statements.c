@@ -12,6 +12,11 @@ static char *confirm(const struct config *config, const struct keyspace *keyspac
                                             : keyspace_sql_confirm(keyspace, ways);
 }
 
+static struct pg_statement always_new(const char *sql, int params)
+{
+    return (struct pg_statement){.sql = sql, .params = params, .always_new = true};
+}
+
 void rows_statements_init(struct rows_statements *statements, const struct config *config)
 {
     statements->count = config->keyspace_count * STATEMENTS;
@@ -24,20 +29,19 @@ void rows_statements_init(struct rows_statements *statements, const struct confi
         struct pg_statement *own = &statements->at[i * STATEMENTS];
         size_t most = config->max_value;
         char *load = keyspace_sql_load(keyspace, most < ROW_SMALL ? most : ROW_SMALL);
-        own[STATEMENT_LOAD] = (struct pg_statement){load, params, false};
-        own[STATEMENT_LOAD_ANEW] = (struct pg_statement){load, params, true};
-        own[STATEMENT_LOAD_LARGE] =
-            (struct pg_statement){keyspace_sql_load(keyspace, most), params, true};
-        own[STATEMENT_FIND] = (struct pg_statement){keyspace_sql_find(keyspace, 1), params, true};
-        own[STATEMENT_CONFIRM] = (struct pg_statement){confirm(config, keyspace, 1), params, true};
+        own[STATEMENT_LOAD] = (struct pg_statement){.sql = load, .params = params};
+        own[STATEMENT_LOAD_ANEW] = always_new(load, params);
+        own[STATEMENT_LOAD_LARGE] = always_new(keyspace_sql_load(keyspace, most), params);
+        own[STATEMENT_LOAD_LARGE].large = true;
+        own[STATEMENT_FIND] = always_new(keyspace_sql_find(keyspace, 1), params);
+        own[STATEMENT_CONFIRM] = always_new(confirm(config, keyspace, 1), params);
         if (params > 1) /* of one column there is one way */
-            own[STATEMENT_CONFIRM_WAYS] = (struct pg_statement){
-                confirm(config, keyspace, ROW_WAYS_MAX), ROW_WAYS_MAX * params, true};
+            own[STATEMENT_CONFIRM_WAYS] =
+                always_new(confirm(config, keyspace, ROW_WAYS_MAX), ROW_WAYS_MAX * params);
         if (keyspace->query) /* the two below are never asked */
             continue;
-        own[STATEMENT_REMOVE] = (struct pg_statement){keyspace_sql_remove(keyspace), params, true};
-        own[STATEMENT_ACCEPTS] =
-            (struct pg_statement){keyspace_sql_accepts(keyspace), params, true};
+        own[STATEMENT_REMOVE] = always_new(keyspace_sql_remove(keyspace), params);
+        own[STATEMENT_ACCEPTS] = always_new(keyspace_sql_accepts(keyspace), params);
     }
 }
 

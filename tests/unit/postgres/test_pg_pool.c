@@ -16,20 +16,34 @@
 #include "fakes/servers.h"
 #include "postgres/pg_pool.h"
 
-enum statement { SAY, DIVIDE, SLEEP, BROKEN, ITEM, ADD_CHILD, PID, DIE, TIMEOUT, DISCARD, COUNT };
+enum statement {
+    SAY,
+    DIVIDE,
+    SLEEP,
+    BROKEN,
+    ITEM,
+    ADD_CHILD,
+    PID,
+    DIE,
+    TIMEOUT,
+    DISCARD,
+    COUNT,
+    FLOOD
+};
 
 static const struct pg_statement statements[] = {
-    [SAY] = {"SELECT $1::text, $2::text IS NULL", 2, false},
-    [DIVIDE] = {"SELECT 100 / $1::int", 1, false},
-    [SLEEP] = {"SELECT pg_sleep($1::float8)", 1, false},
-    [BROKEN] = {"SELECT * FROM not_yet WHERE id = $1::int", 1, false},
-    [ITEM] = {"SELECT payload FROM item WHERE id = $1::int", 1, false},
-    [ADD_CHILD] = {"INSERT INTO child VALUES ($1::int)", 1, false},
-    [PID] = {"SELECT pg_backend_pid()", 0, false},
-    [DIE] = {"SELECT pg_terminate_backend(pg_backend_pid())", 0, false},
-    [TIMEOUT] = {"SHOW statement_timeout", 0, false},
-    [DISCARD] = {"DEALLOCATE ALL", 0, false},
-    [COUNT] = {"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'guard'", 0, false},
+    [SAY] = {.sql = "SELECT $1::text, $2::text IS NULL", .params = 2},
+    [DIVIDE] = {.sql = "SELECT 100 / $1::int", .params = 1},
+    [SLEEP] = {.sql = "SELECT pg_sleep($1::float8)", .params = 1},
+    [BROKEN] = {.sql = "SELECT * FROM not_yet WHERE id = $1::int", .params = 1},
+    [ITEM] = {.sql = "SELECT payload FROM item WHERE id = $1::int", .params = 1},
+    [ADD_CHILD] = {.sql = "INSERT INTO child VALUES ($1::int)", .params = 1},
+    [PID] = {.sql = "SELECT pg_backend_pid()"},
+    [DIE] = {.sql = "SELECT pg_terminate_backend(pg_backend_pid())"},
+    [TIMEOUT] = {.sql = "SHOW statement_timeout"},
+    [DISCARD] = {.sql = "DEALLOCATE ALL"},
+    [COUNT] = {.sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'guard'"},
+    [FLOOD] = {.sql = "SELECT pg_backend_pid(), repeat('x', $1::int)", .params = 1, .large = true},
 };
 
 static struct server server;
@@ -356,6 +370,63 @@ static void load_is_spread_over_the_connections(void **state)
     must_be_done(&quick, "quick");
     assert_int_equal(slow.calls, 0);
     RUN_UNTIL(&bench, slow.calls);
+    bench_close(&bench);
+}
+
+static bool was_of(const struct outcome *outcome, const char *pid)
+{
+    return outcome->outcome == PG_DONE && strcmp(outcome->value, pid) == 0;
+}
+
+/* Of all but one: that is idle for as long as nobody asks for what is small. */
+static void large_answers_keep_a_connection_free(void **state)
+{
+    struct bench bench;
+    struct outcome large[9], small[6], kept;
+    (void)state;
+    bench_open(&bench, 3);
+    RUN_UNTIL(&bench, bench.ups == 3);
+    kept = ask(&bench, PID, NULL);
+    for (int i = 0; i < 9; i++)
+        submit(&bench, FLOOD, "3000000", &large[i]);
+    for (int i = 0; i < 6; i++)
+        submit(&bench, PID, NULL, &small[i]);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    for (int i = 0; i < 9; i++)
+        assert_false(was_of(&large[i], kept.value));
+    for (int i = 0; i < 6; i++)
+        assert_true(was_of(&small[i], kept.value));
+    bench_close(&bench);
+}
+
+/* Many small ones are no less slow than a large one. */
+static void many_small_answers_do_not_queue_up_on_one_connection(void **state)
+{
+    struct bench bench;
+    struct outcome large, small[100], kept;
+    int elsewhere = 0;
+    (void)state;
+    bench_open(&bench, 2);
+    RUN_UNTIL(&bench, bench.ups == 2);
+    kept = ask(&bench, PID, NULL);
+    submit(&bench, FLOOD, "10", &large);
+    for (int i = 0; i < 100; i++)
+        submit(&bench, PID, NULL, &small[i]);
+    RUN_UNTIL(&bench, pg_pool_in_flight(bench.pool) == 0);
+    for (int i = 0; i < 100; i++)
+        elsewhere += !was_of(&small[i], kept.value);
+    assert_in_range(elsewhere, 20, 50);
+    bench_close(&bench);
+}
+
+static void the_only_connection_takes_large_answers_too(void **state)
+{
+    struct bench bench;
+    struct outcome large;
+    (void)state;
+    bench_open(&bench, 1);
+    large = ask(&bench, FLOOD, "3000000");
+    assert_int_equal(large.outcome, PG_DONE);
     bench_close(&bench);
 }
 
@@ -962,6 +1033,9 @@ int main(void)
         cmocka_unit_test(an_error_at_commit_is_the_querys_error),
         cmocka_unit_test(ten_thousand_queries_in_flight_are_each_answered_once),
         cmocka_unit_test(load_is_spread_over_the_connections),
+        cmocka_unit_test(large_answers_keep_a_connection_free),
+        cmocka_unit_test(many_small_answers_do_not_queue_up_on_one_connection),
+        cmocka_unit_test(the_only_connection_takes_large_answers_too),
         cmocka_unit_test(wrong_options_are_refused_with_a_reason),
         cmocka_unit_test(the_servers_timeout_is_a_timeout),
         cmocka_unit_test(a_new_timeout_holds_for_open_connections_too),
