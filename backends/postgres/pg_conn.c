@@ -40,7 +40,7 @@ struct pg_conn {
     struct backoff backoff;
     unsigned first_host; /* to try; the one after it when that says nothing */
     bool timer_closed;
-    bool is_new;           /* no attempt has ended yet */
+    bool is_new;           /* no attempt has ended yet, or none since it hung */
     bool told_stranger;    /* on_change need not say again that it leads to one that will not do */
     bool broken;           /* sending failed; the timer is about to deal with it */
     bool dying;            /* `error` holds the server's last words */
@@ -384,6 +384,7 @@ static void check_deadline(struct pg_conn *conn)
     pg_error_say(&conn->error, "the server did not answer within %llu ms",
                  (unsigned long long)conn->options.timeout_ms + GRACE_MS);
     lose(conn, PG_TIMEOUT);
+    conn->is_new = true; /* the server is there, and who is answered by nobody yet asks again */
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -38,7 +38,8 @@ struct pg_conn_options {
 struct pg_conn *pg_conn_create(const struct pg_conn_options *options);
 
 bool pg_conn_is_up(const struct pg_conn *conn);
-/* The first attempt to connect is under way, or another is about to be made. */
+/* The first attempt to connect is under way, or another is about to be made that is worth waiting
+ * for: it was opened anew by will, or given up since it hung. */
 bool pg_conn_is_new(const struct pg_conn *conn);
 size_t pg_conn_depth(const struct pg_conn *conn);
 size_t pg_conn_large(const struct pg_conn *conn); /* queries of large answers under way */

@@ -45,7 +45,8 @@ int pg_pool_create(struct pg_pool **out, uv_loop_t *loop, const struct pg_pool_o
  * connection is in backoff. While the first attempts to connect are still under way the query waits
  * for them, timeout_ms at most. A connection whose oldest query has had no answer for timeout_ms +
  * 1 s is given up: its queries end with PG_TIMEOUT, those that came later `early`, and it is opened
- * anew. Who asks again then does so over another, if one is up. */
+ * anew. Who asks again then does so over another, or where none is up waits for that one attempt.
+ */
 void pg_pool_submit(struct pg_pool *pool, size_t statement, const char *const *values,
                     pg_answer_cb done, void *arg);
 

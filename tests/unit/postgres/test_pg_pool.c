@@ -543,6 +543,25 @@ static void a_query_behind_one_that_is_overdue_ends_early(void **state)
     bench_close(&bench);
 }
 
+/* It is given up since it hangs, and the server may answer over the next. */
+static void
+who_asks_again_waits_for_a_connection_that_takes_the_place_of_one_that_hung(void **state)
+{
+    struct bench bench;
+    struct outcome overdue, again;
+    (void)state;
+    bench_open_at(&bench, server.port, "", 1, 500);
+    pid_t backend = (pid_t)strtol(ask(&bench, PID, NULL).value, NULL, 10);
+    assert_int_equal(kill(backend, SIGSTOP), 0);
+    submit(&bench, SAY, "anybody?", &overdue);
+    RUN_UNTIL(&bench, overdue.calls);
+    again = ask(&bench, SAY, "here");
+    kill(backend, SIGCONT);
+    must_have_failed(&overdue, PG_TIMEOUT, "");
+    must_be_done(&again, "here");
+    bench_close(&bench);
+}
+
 /* That it is lost is no matter of time. */
 static void a_query_on_a_connection_that_is_lost_does_not_end_early(void **state)
 {
@@ -1042,6 +1061,8 @@ int main(void)
         cmocka_unit_test(a_connection_that_is_coming_up_has_the_newest_timeout),
         cmocka_unit_test(a_silent_backend_is_given_up_and_replaced),
         cmocka_unit_test(a_query_behind_one_that_is_overdue_ends_early),
+        cmocka_unit_test(
+            who_asks_again_waits_for_a_connection_that_takes_the_place_of_one_that_hung),
         cmocka_unit_test(a_query_on_a_connection_that_is_lost_does_not_end_early),
         cmocka_unit_test(a_silent_server_keeps_nobody_waiting),
         cmocka_unit_test(a_pause_of_the_whole_process_is_no_timeout),
