@@ -83,9 +83,9 @@ bool loads_is_gone(const struct load_request *request)
 }
 
 /* The first who waits and is still there; NULL: nobody is. */
-static const struct load_request *asker_of(const struct load *load)
+static struct load_request *asker_of(const struct load *load)
 {
-    const struct load_request *request = load->waiting;
+    struct load_request *request = load->waiting;
     while (request && loads_is_gone(request))
         request = request->next;
     return request;
@@ -111,13 +111,16 @@ void loads_hasten(struct load *load, const struct load_request *request)
         row_lane_join(lane, load->place, (struct row_lane_asker){request->origin, request->client});
 }
 
-/* It is wanted, but whoever wants it may go in this very moment: then nobody pays. */
+/* It is wanted, but whoever wants it may go in this very moment: then nobody pays. Nor does who has
+ * paid, and has it read once more because a connection was given up for another's time. */
 void loads_pay(void *arg, const void *load, size_t bytes)
 {
     struct loads *loads = arg;
-    const struct load_request *request = asker_of(load);
-    if (request)
-        load_queue_bill(&loads->queue, request, bytes);
+    struct load_request *request = asker_of(load);
+    if (!request || request->paid)
+        return;
+    request->paid = true;
+    load_queue_bill(&loads->queue, request, bytes);
 }
 
 /* Whoever waits for the way of large rows holds no place that another could have: with some rows

@@ -58,6 +58,7 @@ struct load_request {
     struct load_request *previous, *next; /* who wait for the same key */
     bool late;                            /* joined when the query was on its way */
     bool late_and_stale;                  /* joined when the row had changed since */
+    bool paid;                            /* for a large row, however often it must be read */
     struct load_line *line;               /* that it waits in for its turn; NULL: in none */
     struct load_request *ahead, *behind;  /* in it */
     uint64_t queued;                      /* clock_ms() when it came there */

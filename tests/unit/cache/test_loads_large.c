@@ -189,6 +189,47 @@ static void a_large_row_is_paid_for_by_who_waits_for_nothing_else(void **state)
     bench_finish(&bench);
 }
 
+static bool is_asked_for(const char *id)
+{
+    for (size_t i = 0; i < fake_pool.count; i++)
+        if (strcmp(fake_pool.queries[i].values[0], id) == 0)
+            return true;
+    return false;
+}
+
+/* Since its connection was given up for another's time. */
+static void a_large_row_that_must_be_read_again_is_paid_for_once(void **state)
+{
+    static const char *const names[] = {"item:10", "item:11", "item:12", "item:13", "item:14",
+                                        "item:15", "item:16", "item:17", "item:18", "item:19"};
+    struct bench bench;
+    struct asked large, next, others[10];
+    (void)state;
+    bench_init(&bench, "");
+    struct row_lane lane = lane_of(&bench);
+    bench.rows.lane = &lane;
+    bench.origin = 1;
+    ask(&bench, &large, "item:1");
+    fake_large_row("1", "2000000");
+    fake_answer(&(struct pg_answer){.outcome = PG_TIMEOUT, .early = true});
+    bench.origin = 2;
+    for (int i = 0; i < 10; i++)
+        ask(&bench, &others[i], names[i]);
+    fake_large_row("1", "2000000"); /* while others wait: a debt now would last */
+    assert_int_equal(lane.inside, 1);
+    bench.origin = 1;
+    ask(&bench, &next, "item:2");
+    for (int i = 0; i < 5 && !is_asked_for("2"); i++)
+        fake_outcome(PG_DOWN);
+    assert_true(is_asked_for("2"));
+    while (fake_pool.count)
+        end_queries(1);
+    must_get(&bench, &next, LOAD_DOWN);
+    must_get(&bench, &large, LOAD_DOWN);
+    assert_int_equal(lane.taken + lane.waiting, 0);
+    bench_finish(&bench);
+}
+
 /* ---- turns ---- */
 
 /* Whoever asks for many, over however few connections, keeps none of its place waiting for all of
@@ -290,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_large_row_is_paid_for_before_it_is_read),
         cmocka_unit_test(large_rows_that_are_read_hold_no_place),
         cmocka_unit_test(a_large_row_is_paid_for_by_who_waits_for_nothing_else),
+        cmocka_unit_test(a_large_row_that_must_be_read_again_is_paid_for_once),
         cmocka_unit_test(clients_of_one_place_have_turns_for_large_rows),
         cmocka_unit_test(who_waits_behind_a_row_that_nobody_wants_does_not_wait_for_its_room),
         cmocka_unit_test(nor_does_who_waits_behind_one_that_nobody_wants_any_more),
