@@ -30,10 +30,11 @@ struct lookup {
         unsigned answer_length;
         unsigned proof; /* of EXEC: command_proof */
     };
-    int keyspace;  /* or NOT_GUARDED */
-    bool rejected; /* of EXEC: by the cache */
-    bool shadowed; /* it would have been, but for shadow mode */
-    bool deleted;  /* of a command that makes keys: this one goes */
+    int keyspace;   /* or NOT_GUARDED */
+    bool rejected;  /* of EXEC: by the cache */
+    bool shadowed;  /* it would have been, but for shadow mode */
+    bool deleted;   /* of a command that makes keys: this one goes */
+    unsigned asked; /* once it is with the keeper: the how manieth of its client's */
 };
 
 /* What a kind of command does with the answers that it gets. */
@@ -130,7 +131,12 @@ struct replies {
     bool slow; /* has held up a shared connection for longer than those who share it can bear */
     struct lookup *to_load, *last_to_load; /* row_loads.c's, and the two that follow */
     size_t to_load_count;
-    unsigned loading;        /* lookups that are with the keeper */
+    unsigned loading; /* lookups that are with the keeper */
+    struct {
+        unsigned count; /* of all that were given to the keeper */
+        unsigned last;  /* the latest of them that the database has answered, */
+        int keyspace;   /* and of which keyspace it is */
+    } asked;
     unsigned at_replicas;    /* requests that replicas have not answered yet */
     uint64_t origin;         /* where the client is; loads of one origin share its turns */
     uint64_t loads;          /* asked for so far */

@@ -22,6 +22,7 @@ static void ask_keeper(struct replies *replies, struct lookup *lookup)
                                      .origin = replies->origin,
                                      .gone = &lookup->slot->gone,
                                      .key = key_copy(key, request->text)};
+    lookup->asked = ++replies->asked.count;
     replies->loading++;
     lookup->slot->loading++;
     serving_ask_keeper(lookup->slot->serving, &request->message);
@@ -55,13 +56,28 @@ void row_load(struct lookup *lookup)
         append(slot->replies, lookup);
 }
 
+/* What one lookup was answered, whose keyspace and number these are. */
+struct told {
+    enum load_outcome outcome;
+    int keyspace;
+    unsigned asked;
+};
+
+/* Another of its table, that is: then it was the row that took too long. (Numbers begin again after
+ * the last.) */
+static bool has_answered_later(const struct replies *replies, const struct told *told)
+{
+    return replies->asked.keyspace == told->keyspace &&
+           (int)(replies->asked.last - told->asked) > 0;
+}
+
 /* An answer that would be the same for those that still wait in the client's line: they would wait
  * for as long again, for the same table or for the same turn. (The wait was the client's own: that
  * others have waited for longer times out nobody, see loads.h.) */
-static bool holds_for(enum load_outcome outcome, int keyspace, const struct lookup *lookup)
+static bool holds_for(const struct told *told, const struct lookup *lookup)
 {
-    return outcome == LOAD_DOWN || outcome == LOAD_BUSY || outcome == LOAD_CUT ||
-           (outcome == LOAD_TIMEOUT && lookup->keyspace == keyspace);
+    return told->outcome == LOAD_DOWN || told->outcome == LOAD_BUSY || told->outcome == LOAD_CUT ||
+           (told->outcome == LOAD_TIMEOUT && lookup->keyspace == told->keyspace);
 }
 
 static bool is_failure(enum load_outcome outcome)
@@ -82,27 +98,38 @@ static void tell(struct lookup *lookup, enum load_outcome outcome, const struct 
 }
 
 /* Whoever is told may be the end of the client's replies, and of the rest of its line. */
-static void tell_others(struct replies *replies, enum load_outcome outcome, int keyspace)
+static void tell_others(struct replies *replies, const struct told *told)
 {
     for (size_t left = replies->to_load_count; left && replies->to_load; left--) {
         struct lookup *lookup = take_first(replies);
         struct reply_slot *slot = lookup->slot;
-        if (!holds_for(outcome, keyspace, lookup)) {
+        if (!holds_for(told, lookup)) {
             append(replies, lookup);
             continue;
         }
-        tell(lookup, outcome, NULL);
+        tell(lookup, told->outcome, NULL);
         reply_slot_answered(slot);
     }
 }
 
+/* Of answers the latest asked for counts, in whatever order they come. */
+static void note_answer(struct replies *replies, const struct told *told)
+{
+    if (has_answered_later(replies, told))
+        return;
+    replies->asked.last = told->asked;
+    replies->asked.keyspace = told->keyspace;
+}
+
 /* The client stays, whatever becomes of its replies: its memory goes in another turn of the loop.
  */
-static void go_on_loading(struct replies *replies, enum load_outcome outcome, int keyspace)
+static void go_on_loading(struct replies *replies, const struct told *told)
 {
     replies->loading--;
-    if (is_failure(outcome))
-        tell_others(replies, outcome, keyspace);
+    if (!is_failure(told->outcome))
+        note_answer(replies, told);
+    else if (told->outcome != LOAD_TIMEOUT || !has_answered_later(replies, told))
+        tell_others(replies, told);
     while (replies->to_load && replies->loading < LOADS_AT_ONCE)
         ask_keeper(replies, take_first(replies));
 }
@@ -110,10 +137,11 @@ static void go_on_loading(struct replies *replies, enum load_outcome outcome, in
 void row_loaded(struct lookup *lookup, enum load_outcome outcome, const struct blob *value)
 {
     struct reply_slot *slot = lookup->slot;
+    const struct told told = {outcome, lookup->keyspace, lookup->asked};
     tell(lookup, outcome, value);
     slot->loading--; /* only now: that may have been the end of the client's replies */
     if (slot->replies)
-        go_on_loading(slot->replies, outcome, lookup->keyspace);
+        go_on_loading(slot->replies, &told);
     else
         reply_slot_has_gone(slot);
     reply_slot_answered(slot);

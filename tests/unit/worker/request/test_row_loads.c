@@ -241,6 +241,51 @@ static void a_timeout_holds_for_those_that_wait_for_their_turn(void **state)
     keeper_finish(&keeper, &bench);
 }
 
+/* Of the same keyspace, and asked later: so it was one row that the database was slow with. */
+static void a_timeout_is_of_one_row_where_later_ones_have_been_answered(void **state)
+{
+    char wanted[KEYS + 1] = {0};
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    struct load_request *slow = keeper.asked[keeper.answered++];
+    answer_next(&keeper, LOAD_ROW);
+    assert_int_equal(asked(&keeper), AT_ONCE - 1);
+    keeper.asked[--keeper.answered] = slow;
+    answer_next(&keeper, LOAD_TIMEOUT);
+    while (asked(&keeper))
+        answer_next(&keeper, LOAD_ROW);
+    memset(wanted, 'r', KEYS);
+    wanted[0] = 't';
+    must_leave(&bench, wanted);
+    keeper_finish(&keeper, &bench);
+}
+
+/* The database has answered, and then hangs. */
+static void a_timeout_holds_for_others_when_only_earlier_ones_have_been_answered(void **state)
+{
+    char wanted[KEYS + 1] = {0};
+    struct keeper keeper;
+    struct bench bench;
+    (void)state;
+    keeper_init(&keeper, &bench);
+    load_all(&bench);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    answer_next(&keeper, LOAD_ROW);
+    assert_int_equal(asked(&keeper), AT_ONCE);
+    answer_next(&keeper, LOAD_TIMEOUT);
+    while (asked(&keeper))
+        answer_next(&keeper, LOAD_TIMEOUT);
+    assert_int_equal(keeper.count, AT_ONCE + 1);
+    memset(wanted, 't', KEYS);
+    wanted[0] = 'r';
+    must_leave(&bench, wanted);
+    keeper_finish(&keeper, &bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +296,8 @@ int main(void)
         cmocka_unit_test(loads_of_a_client_that_went_are_not_asked_for),
         cmocka_unit_test(a_client_that_goes_by_the_answer_itself_gives_back_all_once),
         cmocka_unit_test(a_timeout_holds_for_those_that_wait_for_their_turn),
+        cmocka_unit_test(a_timeout_is_of_one_row_where_later_ones_have_been_answered),
+        cmocka_unit_test(a_timeout_holds_for_others_when_only_earlier_ones_have_been_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
