@@ -215,8 +215,7 @@ static void transmit(struct redis *redis, struct redis_command *command)
     redis_commands_append(&redis->sent, command);
     if (redis->state == LINK_UP && !uv_is_active((uv_handle_t *)&redis->timer))
         arm_deadline(redis);
-    wire_append(&redis->wire, command->wire, command->wire_length);
-    redis_command_sent(command);
+    wire_give(&redis->wire, redis_command_take_wire(command), command->wire_length);
     wake(redis);
 }
 

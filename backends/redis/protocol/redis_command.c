@@ -175,10 +175,11 @@ struct redis_command *redis_command_of(const char *const *words, size_t count)
     return create(&arguments);
 }
 
-void redis_command_sent(struct redis_command *command)
+char *redis_command_take_wire(struct redis_command *command)
 {
-    free(command->wire);
+    char *wire = command->wire;
     command->wire = NULL;
+    return wire;
 }
 
 /* The keys of a SCAN's reply, in an array that the caller frees; NULL when that is no list of

@@ -39,8 +39,8 @@ struct redis_command *redis_command_exists(struct redis_bytes key);
 struct redis_command *redis_command_any(const struct redis_bytes *words, size_t count);
 struct redis_command *redis_command_of(const char *const *words, size_t count); /* at most six */
 
-/* The bytes are no longer needed. */
-void redis_command_sent(struct redis_command *command);
+/* The bytes, which are the caller's to free from now on. */
+char *redis_command_take_wire(struct redis_command *command);
 
 /* Calls the callback and frees the command. Without a reply it is REDIS_DOWN, because of `reason`.
  */

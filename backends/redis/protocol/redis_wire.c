@@ -1,6 +1,6 @@
-/* Two buffers take turns: one gathers what is appended, the other is libuv's until it is written.
- * So all commands of a turn of the loop leave in one write, at most one is under way, and their
- * order is that of the calls.
+/* What is appended gathers in one buffer while others are libuv's until they are written. So all
+ * commands of a turn of the loop leave in one write, but for large ones, which have buffers of
+ * their own; at most one write is under way, and their order is that of the calls.
  */
 #include "redis/protocol/redis_wire.h"
 #include "net/allocate.h"
@@ -65,9 +65,27 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
 
 /* ---- commands ---- */
 
+static struct wire_bytes *link_behind(struct redis_wire *wire, struct wire_bytes *bytes)
+{
+    bytes->next = NULL;
+    *(wire->out ? &wire->last->next : &wire->out) = bytes;
+    wire->last = bytes;
+    return bytes;
+}
+
+/* The one that gathers: what is large stays as it came. */
+static struct wire_bytes *gathering(struct redis_wire *wire)
+{
+    struct wire_bytes *bytes = wire->spare;
+    if (wire->out && wire->last->length < KEEP_BYTES)
+        return wire->last;
+    wire->spare = NULL;
+    return link_behind(wire, bytes ? bytes : allocate(1, sizeof *bytes));
+}
+
 void wire_append(struct redis_wire *wire, const char *bytes, size_t length)
 {
-    struct wire_bytes *out = &wire->out;
+    struct wire_bytes *out = gathering(wire);
     if (out->size - out->length < length) {
         out->size = 2 * (out->length + length);
         out->at = allocated(realloc(out->at, out->size));
@@ -76,21 +94,42 @@ void wire_append(struct redis_wire *wire, const char *bytes, size_t length)
     out->length += length;
 }
 
-/* What one large value needed is given back. */
-static void empty(struct wire_bytes *bytes)
+void wire_give(struct redis_wire *wire, char *bytes, size_t length)
 {
-    bytes->length = 0;
-    if (bytes->size <= KEEP_BYTES)
+    if (length < KEEP_BYTES) {
+        wire_append(wire, bytes, length);
+        free(bytes);
         return;
-    free(bytes->at);
-    *bytes = (struct wire_bytes){0};
+    }
+    struct wire_bytes *own = link_behind(wire, allocate(1, sizeof *own));
+    own->at = bytes;
+    own->length = own->size = length;
+}
+
+static void discard(struct wire_bytes *bytes)
+{
+    if (bytes)
+        free(bytes->at);
+    free(bytes);
+}
+
+/* What one large value needed is given back. */
+static void recycle(struct redis_wire *wire)
+{
+    struct wire_bytes *bytes = wire->sending;
+    wire->sending = NULL;
+    if (wire->spare || bytes->size > KEEP_BYTES) {
+        discard(bytes);
+        return;
+    }
+    bytes->length = 0;
+    wire->spare = bytes;
 }
 
 static void on_written(uv_write_t *write, int status)
 {
     struct redis_wire *wire = write->data;
-    wire->writing = false;
-    empty(&wire->sending);
+    recycle(wire);
     if (!wire->open)
         return;
     if (status < 0)
@@ -99,22 +138,19 @@ static void on_written(uv_write_t *write, int status)
         wire_flush(wire);
 }
 
-/* What libuv has been given must not move until it is written: the two change places. */
+/* What libuv has been given must not move until it is written. */
 void wire_flush(struct redis_wire *wire)
 {
-    struct wire_bytes free = wire->sending;
-    if (!wire->open || wire->writing || !wire->out.length)
+    struct wire_bytes *bytes = wire->out;
+    if (!wire->open || wire->sending || !bytes)
         return;
-    wire->sending = wire->out;
-    wire->out = free;
+    wire->out = bytes->next;
+    wire->sending = bytes;
     wire->write.data = wire;
-    wire->writing = true;
-    int status = stream_write(&wire->stream, &wire->write, wire->sending.at, wire->sending.length,
-                              on_written);
+    int status = stream_write(&wire->stream, &wire->write, bytes->at, bytes->length, on_written);
     if (status == 0)
         return;
-    wire->writing = false;
-    empty(&wire->sending);
+    recycle(wire);
     tell_broken(wire, uv_strerror(status), false);
 }
 
@@ -129,14 +165,24 @@ void wire_open(struct redis_wire *wire)
     stream_read_start(&wire->stream, on_room, on_read);
 }
 
+static void drop_all(struct redis_wire *wire)
+{
+    struct wire_bytes *bytes;
+    while ((bytes = wire->out)) {
+        wire->out = bytes->next;
+        discard(bytes);
+    }
+    discard(wire->sending);
+    discard(wire->spare);
+    wire->sending = wire->spare = NULL;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct redis_wire *wire = handle->data;
     redisReaderFree(wire->reader);
     wire->reader = NULL;
-    free(wire->out.at);
-    free(wire->sending.at);
-    wire->out = wire->sending = (struct wire_bytes){0};
+    drop_all(wire);
     wire->closed(wire->arg);
 }
 

@@ -13,6 +13,8 @@
 
 /* Ordinary work. */
 
+enum { LARGEST = 6000000 };
+
 static void commands_before_the_first_connection_wait_for_it(void **state)
 {
     struct bench bench;
@@ -309,6 +311,57 @@ static void ten_thousand_commands_are_answered_once_and_in_order(void **state)
         redis_exists(bench.redis, bytes_of("key"), on_ordered, &order.at[i]);
     }
     RUN_UNTIL(&bench, order.next == MANY);
+    bench_close(&bench);
+}
+
+/* Small ones leave together, and large ones by themselves. */
+static void values_of_any_size_are_filled_in_order(void **state)
+{
+    enum { COUNT = 8 };
+    static const size_t lengths[] = {LARGEST, 5, 300000, 0, LARGEST, 300000, 1, 1, LARGEST};
+    struct bench bench;
+    char *value = calloc(1, LARGEST);
+    (void)state;
+    execute("FLUSHALL");
+    bench_open(&bench);
+    RUN_UNTIL(&bench, bench.ups);
+    order.next = 0;
+    for (int i = 0; i < MANY; i++)
+        order.at[i] = i;
+    for (int i = 0; i < COUNT;) {
+        for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
+            value[0] = (char)j;
+            redis_fill(bench.redis, bytes_of("key"), (struct redis_bytes){value, lengths[j]}, 0,
+                       NULL, NULL);
+            redis_purge(bench.redis, bytes_of("key"), NULL, NULL);
+        }
+        redis_exists(bench.redis, bytes_of("key"), on_ordered, &order.at[i++]);
+        redis_fill(bench.redis, bytes_of("key"), (struct redis_bytes){value, LARGEST}, 0, NULL,
+                   NULL);
+        redis_exists(bench.redis, bytes_of("key"), on_ordered, &order.at[i++]);
+        redis_purge(bench.redis, bytes_of("key"), NULL, NULL);
+        if (i == COUNT / 2)
+            RUN_UNTIL(&bench, order.next == i);
+    }
+    RUN_UNTIL(&bench, order.next == COUNT);
+    free(value);
+    bench_close(&bench);
+}
+
+static void a_large_value_that_is_being_sent_goes_with_the_connection(void **state)
+{
+    struct bench bench;
+    char *value = calloc(1, LARGEST);
+    (void)state;
+    bench_open(&bench);
+    RUN_UNTIL(&bench, bench.ups);
+    for (int i = 0; i < 3; i++) {
+        redis_fill(bench.redis, bytes_of("key"), (struct redis_bytes){value, LARGEST}, 0, NULL,
+                   NULL);
+        redis_purge(bench.redis, bytes_of("key"), NULL, NULL);
+    }
+    uv_run(&bench.loop, UV_RUN_NOWAIT);
+    free(value);
     bench_close(&bench);
 }
 
@@ -792,6 +845,8 @@ int main(void)
         cmocka_unit_test(a_scan_finds_every_key_that_fits),
         cmocka_unit_test(a_scan_that_is_refused_has_no_page),
         cmocka_unit_test(ten_thousand_commands_are_answered_once_and_in_order),
+        cmocka_unit_test(values_of_any_size_are_filled_in_order),
+        cmocka_unit_test(a_large_value_that_is_being_sent_goes_with_the_connection),
         cmocka_unit_test(the_unix_socket_serves_as_well),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(an_error_reply_is_a_refusal_with_its_text),
