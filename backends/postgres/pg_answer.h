@@ -24,6 +24,7 @@ enum pg_outcome {
 struct pg_answer {
     enum pg_outcome outcome;
     const PGresult *result;
+    PGresult **owner; /* of the result; whoever sets it to NULL has that, and clears it */
     struct pg_error error;
     /* With PG_TIMEOUT: its time was not over, but that of another which its connection was given up
      * for. Over another it may be answered. */

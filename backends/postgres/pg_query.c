@@ -39,8 +39,10 @@ void pg_query_end(struct pg_query *query, enum pg_outcome outcome, PGresult *res
 void pg_query_deliver(struct pg_query *query)
 {
     struct pg_answer answer = {.outcome = query->outcome, .early = query->early};
-    if (query->outcome == PG_DONE)
+    if (query->outcome == PG_DONE) {
         answer.result = query->result;
+        answer.owner = &query->result;
+    }
     if (query->error)
         answer.error = *query->error;
     query->done(query->arg, &answer);

@@ -10,7 +10,9 @@
 
 struct blob {
     atomic_uint references;
-    size_t length;
+    struct span value;
+    void (*release)(void *owner); /* NULL: the value is behind this */
+    void *owner;
     char bytes[];
 };
 
@@ -20,8 +22,19 @@ struct blob *blob_create(size_t length, char **bytes)
     if (!blob)
         return NULL;
     atomic_init(&blob->references, 1);
-    blob->length = length;
+    blob->value = (struct span){blob->bytes, length};
+    blob->release = NULL;
     *bytes = blob->bytes;
+    return blob;
+}
+
+struct blob *blob_adopt(struct span value, void (*release)(void *owner), void *owner)
+{
+    struct blob *blob = xmalloc(sizeof *blob);
+    atomic_init(&blob->references, 1);
+    blob->value = value;
+    blob->release = release;
+    blob->owner = owner;
     return blob;
 }
 
@@ -34,11 +47,14 @@ struct blob *blob_share(struct blob *blob)
 /* Release and acquire: whoever frees must come after everybody else's last look. */
 void blob_release(struct blob *blob)
 {
-    if (blob && atomic_fetch_sub_explicit(&blob->references, 1, memory_order_acq_rel) == 1)
-        free(blob);
+    if (!blob || atomic_fetch_sub_explicit(&blob->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (blob->release)
+        blob->release(blob->owner);
+    free(blob);
 }
 
 struct span blob_span(const struct blob *blob)
 {
-    return (struct span){blob->bytes, blob->length};
+    return blob->value;
 }

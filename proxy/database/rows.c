@@ -36,11 +36,12 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "database/row_value.h"
 #include "database/rows_statements.h"
 
 #include <stdlib.h>
 
-enum { BYTEA_OID = 17, CONFIRM_MAX = 8 /* times that absence is asked for again */ };
+enum { CONFIRM_MAX = 8 /* times that absence is asked for again */ };
 
 struct query {
     const struct rows *rows;
@@ -138,30 +139,6 @@ static void note_other_spelling(struct query *query, const PGresult *result)
         return;
     buffer_reserve(&query->other, 1); /* the empty text may be a key, too */
     key_template_render(&keyspace_of(query)->key, columns, &query->other);
-}
-
-static struct blob *blob_of(const void *value, size_t length)
-{
-    char *bytes;
-    struct blob *blob = blob_create(length, &bytes);
-    if (blob)
-        memcpy(bytes, value, length);
-    return blob;
-}
-
-/* NULL: there is no memory for it. */
-static struct blob *value_of(const PGresult *result, int row)
-{
-    const char *text = PQgetvalue(result, row, 0);
-    size_t length = (size_t)PQgetlength(result, row, 0);
-    if (PQftype(result, 0) != BYTEA_OID)
-        return blob_of(text, length);
-    unsigned char *raw = PQunescapeBytea((const unsigned char *)text, &length);
-    if (!raw) /* for nothing else: the text comes from the server's own output function */
-        return NULL;
-    struct blob *blob = blob_of(raw, length);
-    PQfreemem(raw);
-    return blob;
 }
 
 /* SQLSTATE class 22, "data exception". */
@@ -305,8 +282,10 @@ static int64_t ttl_of(const struct query *query, const PGresult *result, int row
 }
 
 /* Of a row that was loaded: with its value, or asks for that otherwise. */
-static void on_loaded(struct query *query, const PGresult *found, struct row_result *result)
+static void on_loaded(struct query *query, const struct pg_answer *answer,
+                      struct row_result *result)
 {
+    const PGresult *found = answer->result;
     int row = row_of_key(query, found);
     size_t excess = excess_of(query, found, row);
     if (excess) {
@@ -314,7 +293,7 @@ static void on_loaded(struct query *query, const PGresult *found, struct row_res
         return;
     }
     result->ttl_ms = ttl_of(query, found, row);
-    result->value = value_of(found, row);
+    result->value = row_value_take(answer, row);
     if (!result->value) {
         result->outcome = LOAD_REFUSED;
         result->error = "no memory for the row's value";
@@ -331,7 +310,7 @@ static void on_found(struct query *query, const struct pg_answer *answer)
     else if (is_row)
         result.equals = PQntuples(answer->result);
     if (is_row && loads(query))
-        on_loaded(query, answer->result, &result);
+        on_loaded(query, answer, &result);
     else
         finish(query, &result);
 }

@@ -138,7 +138,7 @@ void fake_rows(Oid type, const char *const *cells, int rows, int count)
     for (int i = 0; i < rows * count; i++)
         assert_true(PQsetvalue(result, i / count, i % count, (char *)(size_t)cells[i],
                                cells[i] ? (int)strlen(cells[i]) : -1));
-    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
+    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result, .owner = &result});
     PQclear(result);
 }
 
@@ -154,7 +154,7 @@ void fake_large_row(const char *key, const char *bytes)
     for (int i = 0; i < 3; i++)
         assert_true(PQsetvalue(result, 0, i, (char *)(size_t)cells[i],
                                cells[i] ? (int)strlen(cells[i]) : -1));
-    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result});
+    fake_answer(&(struct pg_answer){.outcome = PG_DONE, .result = result, .owner = &result});
     PQclear(result);
 }
 
