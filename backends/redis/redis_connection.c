@@ -192,17 +192,16 @@ static void note_trouble(struct redis *redis, const struct redis_command *comman
 static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct redis *redis = arg;
-    struct redis_command *command = redis_commands_take(&redis->sent);
     redis->late = false;
-    if (command) {
-        note_trouble(redis, command, reply);
-        if (reply->type == REDIS_REPLY_ERROR && redis_is_readonly(reply->str, reply->len))
-            ask_role(redis);
-        redis_command_deliver(command, reply, "");
+    if (!redis_command_is_answered_by(redis->sent.first, reply)) {
+        on_broken(redis, "a reply that nothing was asked for", true);
         return;
     }
-    set_reason(redis, "", "a reply that nothing was asked for");
-    lose(redis);
+    struct redis_command *command = redis_commands_take(&redis->sent);
+    note_trouble(redis, command, reply);
+    if (reply->type == REDIS_REPLY_ERROR && redis_is_readonly(reply->str, reply->len))
+        ask_role(redis);
+    redis_command_deliver(command, reply, "");
 }
 
 /* Coming up. */
@@ -239,6 +238,7 @@ static void ask_role(struct redis *redis)
     if (redis->asking_role || redis->state != LINK_UP)
         return;
     struct redis_command *command = redis_command_of((const char *[]){"ROLE"}, 1);
+    command->form = REDIS_FORM_LIST;
     command->done = on_role;
     command->arg = redis;
     redis->asking_role = true;

@@ -201,8 +201,11 @@ static void run(struct errand *errand, struct redis *at, bool asking)
 {
     struct redis_bytes key = {errand->key, errand->length};
     errand->at = at;
-    if (asking)
-        redis_submit(at, redis_command_of((const char *[]){"ASKING"}, 1), NULL, NULL);
+    if (asking) {
+        struct redis_command *command = redis_command_of((const char *[]){"ASKING"}, 1);
+        command->form = REDIS_FORM_OK;
+        redis_submit(at, command, NULL, NULL);
+    }
     redis_submit(at, errand->asks ? redis_command_exists(key) : redis_command_purge(key), on_answer,
                  errand);
 }

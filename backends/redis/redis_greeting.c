@@ -15,9 +15,10 @@ struct redis_login redis_login_of(const struct redis_options *options)
 }
 
 static void ask(struct redis_greeting *greeting, const char *const *words, size_t count,
-                redis_answer_cb done)
+                enum redis_form form, redis_answer_cb done)
 {
     struct redis_command *command = redis_command_of(words, count);
+    command->form = form;
     command->done = done;
     command->arg = greeting;
     greeting->send(greeting->arg, command);
@@ -108,7 +109,8 @@ static void kill_last(struct redis_greeting *greeting)
     char id[24];
     snprintf(id, sizeof id, "%lld", greeting->last.client);
     if (is_same(greeting) && greeting->last.client)
-        ask(greeting, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, on_killed);
+        ask(greeting, (const char *[]){"CLIENT", "KILL", "ID", id}, 4, REDIS_FORM_NUMBER,
+            on_killed);
     else
         succeed(greeting, is_other(greeting));
 }
@@ -214,13 +216,13 @@ void redis_greet(struct redis_greeting *greeting)
     greeting->role = REDIS_ROLE_UNKNOWN;
     greeting->answered = 0;
     for (size_t i = 0; i < count; i++)
-        ask(greeting, greeting->steps[i].words, greeting->steps[i].count, on_login);
-    ask(greeting, (const char *[]){"CLIENT", "NO-EVICT", "ON"}, 3, NULL);
-    ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, on_client_id);
-    ask(greeting, (const char *[]){"INFO", "server"}, 2, on_server);
-    ask(greeting, (const char *[]){"INFO", "replication"}, 2, on_replication);
+        ask(greeting, greeting->steps[i].words, greeting->steps[i].count, REDIS_FORM_OK, on_login);
+    ask(greeting, (const char *[]){"CLIENT", "NO-EVICT", "ON"}, 3, REDIS_FORM_OK, NULL);
+    ask(greeting, (const char *[]){"CLIENT", "ID"}, 2, REDIS_FORM_NUMBER, on_client_id);
+    ask(greeting, (const char *[]){"INFO", "server"}, 2, REDIS_FORM_TEXT, on_server);
+    ask(greeting, (const char *[]){"INFO", "replication"}, 2, REDIS_FORM_TEXT, on_replication);
     if (greeting->map)
-        ask(greeting, (const char *[]){"CLUSTER", "MYID"}, 2, on_node);
-    ask(greeting, (const char *[]){"ROLE"}, 1, on_role);
-    ask(greeting, (const char *[]){"PING"}, 1, on_pong);
+        ask(greeting, (const char *[]){"CLUSTER", "MYID"}, 2, REDIS_FORM_TEXT, on_node);
+    ask(greeting, (const char *[]){"ROLE"}, 1, REDIS_FORM_LIST, on_role);
+    ask(greeting, (const char *[]){"PING"}, 1, REDIS_FORM_PONG, on_pong);
 }

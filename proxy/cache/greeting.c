@@ -5,6 +5,7 @@
 
 #include "redis/protocol/redis_login.h"
 #include "redis/protocol/redis_role.h"
+#include "resp/reply.h"
 #include "resp/resp.h"
 
 #include <ctype.h>
@@ -61,13 +62,21 @@ unsigned greeting_write(struct buffer *out, const struct cache_url *cache, bool 
     return (unsigned)count + 1;
 }
 
-int greeting_judge(struct span reply, bool resp3)
+const char greeting_out_of_step[] = "the cache's replies are out of step";
+
+static bool is_welcome(struct span reply, bool is_hello)
 {
-    const struct redis_login login = {.resp3 = resp3};
-    bool is_error = reply.length && reply.at[0] == '-';
+    return is_hello ? span_starts(reply, "%") && reply_is_hello(reply) : reply_is_ok(reply);
+}
+
+int greeting_judge(struct span reply, bool is_hello)
+{
+    const struct redis_login login = {.resp3 = is_hello};
     if (greeting_is_passing_trouble(reply))
         return -EBUSY;
-    return redis_login_judge(&login, is_error ? reply.at + 1 : NULL, reply.length - is_error);
+    if (span_starts(reply, "-"))
+        return redis_login_judge(&login, reply.at + 1, reply.length - 1);
+    return is_welcome(reply, is_hello) ? 0 : -EPROTO;
 }
 
 void greeting_write_role(struct buffer *out)
@@ -76,29 +85,28 @@ void greeting_write_role(struct buffer *out)
     resp_write_command(out, &word, 1);
 }
 
-/* An array whose first element is the role's name, as a bulk string. */
+/* An array whose first element is the role's name, as a bulk string; or it is not for everybody. */
 const char *greeting_judge_role(struct span reply)
 {
     const char *at;
-    if (!reply.length || reply.at[0] != '*' || resp_array_open(reply, &at) < 1)
+    if (reply_is_error(reply))
         return NULL;
-    struct span first = resp_array_next(&at, reply.at + reply.length);
-    const char *line = first.length ? memchr(first.at, '\n', first.length) : NULL;
-    size_t head = line ? (size_t)(line + 1 - first.at) : 0;
-    if (!line || first.length < head + 2)
-        return NULL;
-    return redis_role_objection(redis_role_of(line + 1, first.length - head - 2));
+    if (!reply_is_list(reply) || resp_array_open(reply, &at) < 1)
+        return greeting_out_of_step;
+    struct span role = resp_bulk_text(resp_array_next(&at, reply.at + reply.length));
+    if (!role.length)
+        return greeting_out_of_step;
+    return redis_role_objection(redis_role_of(role.at, role.length));
 }
 
 bool greeting_is_passing_trouble(struct span reply)
 {
-    return reply.length && reply.at[0] == '-' &&
-           redis_is_passing_trouble(reply.at + 1, reply.length - 1);
+    return span_starts(reply, "-") && redis_is_passing_trouble(reply.at + 1, reply.length - 1);
 }
 
 bool greeting_is_readonly(struct span reply)
 {
-    return reply.length && reply.at[0] == '-' && redis_is_readonly(reply.at + 1, reply.length - 1);
+    return span_starts(reply, "-") && redis_is_readonly(reply.at + 1, reply.length - 1);
 }
 
 void greeting_write_stay(struct buffer *out)
@@ -162,11 +170,7 @@ void greeting_write_node(struct buffer *out)
 /* A bulk string. */
 struct span greeting_read_node(struct span reply)
 {
-    const char *line = reply.at[0] == '$' ? memchr(reply.at, '\n', reply.length) : NULL;
-    size_t head = line ? (size_t)(line + 1 - reply.at) : 0;
-    if (!line || reply.length < head + 2)
-        return span_of("");
-    return (struct span){line + 1, reply.length - head - 2};
+    return resp_bulk_text(reply);
 }
 
 void greeting_write_id(struct buffer *out)
@@ -176,5 +180,5 @@ void greeting_write_id(struct buffer *out)
 
 uint64_t greeting_read_id(struct span reply)
 {
-    return reply.at[0] == ':' ? read_number(reply.at + 1, reply.at + reply.length) : 0;
+    return reply_is_number(reply) ? read_number(reply.at + 1, reply.at + reply.length) : 0;
 }

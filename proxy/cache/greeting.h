@@ -47,12 +47,13 @@ void greeting_write_auth(struct buffer *out, const struct cache_url *cache);
 /* The same together with a protocol: a connection that has been another user's. */
 void greeting_write_hello(struct buffer *out, const struct cache_url *cache, bool resp3);
 
-/* Of a reply to one of them but ROLE: 0, or as redis_login_judge(); -EBUSY: the server cannot do it
- * now, and may be asked again. */
-int greeting_judge(struct span reply, bool resp3);
+/* Of a reply to one of them but ROLE, or to HELLO: 0, or as redis_login_judge(); -EBUSY: the server
+ * cannot do it now, and may be asked again; -EPROTO: it is no answer to that. */
+int greeting_judge(struct span reply, bool is_hello);
 
-/* ROLE, which may be asked again at any time, and what its reply says: why that server is no cache
- * (static text), or NULL. */
+/* ROLE, which may be asked again at any time, and what its reply says: why that server is no cache,
+ * or that it is no answer (static text); or NULL. */
+extern const char greeting_out_of_step[];
 void greeting_write_role(struct buffer *out);
 const char *greeting_judge_role(struct span reply);
 

@@ -80,12 +80,15 @@ static struct redis_command *create(const struct arguments *arguments)
     return encode(arguments->at, arguments->count);
 }
 
+/* One that is answered with a number. */
 static struct redis_command *create_for_key(const char *name, struct redis_bytes key)
 {
     struct arguments arguments = {0};
     add_text(&arguments, name);
     add(&arguments, key);
-    return create(&arguments);
+    struct redis_command *command = create(&arguments);
+    command->form = REDIS_FORM_NUMBER;
+    return command;
 }
 
 struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
@@ -102,6 +105,7 @@ struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_by
     }
     add_text(&arguments, "NX");
     struct redis_command *command = create(&arguments);
+    command->form = REDIS_FORM_OK_OR_NIL;
     command->writes = true;
     return command;
 }
@@ -123,6 +127,7 @@ struct redis_command *redis_command_fill_hash(struct redis_bytes key, struct red
     add(&arguments, (struct redis_bytes){ttl, put_number(ttl, ttl_ms)});
     add(&arguments, dump);
     struct redis_command *command = create(&arguments);
+    command->form = REDIS_FORM_OK;
     command->writes = true;
     free(bytes);
     return command;
@@ -139,6 +144,7 @@ struct redis_command *redis_command_purge_many(const struct redis_bytes *keys, s
     arguments[0] = (struct redis_bytes){"DEL", 3};
     memcpy(arguments + 1, keys, count * sizeof *keys);
     struct redis_command *command = encode(arguments, count + 1);
+    command->form = REDIS_FORM_NUMBER;
     free(arguments);
     return command;
 }
@@ -154,7 +160,9 @@ struct redis_command *redis_command_scan(const char *cursor, struct redis_bytes 
     add(&arguments, pattern);
     add_text(&arguments, "COUNT");
     add(&arguments, (struct redis_bytes){number, put_number(number, count)});
-    return create(&arguments);
+    struct redis_command *command = create(&arguments);
+    command->form = REDIS_FORM_LIST;
+    return command;
 }
 
 struct redis_command *redis_command_exists(struct redis_bytes key)
@@ -266,6 +274,35 @@ static struct redis_answer answer_of(const redisReply *reply)
         answer = refusal("a reply of an unknown form");
     answer.head = head_of(reply);
     return answer;
+}
+
+static bool is_status(const redisReply *reply, const char *text)
+{
+    return reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, text) == 0;
+}
+
+bool redis_command_is_answered_by(const struct redis_command *command,
+                                  const struct redisReply *reply)
+{
+    if (!command || reply->type == REDIS_REPLY_ERROR)
+        return command;
+    switch (command->form) {
+    case REDIS_FORM_ANY:
+        break;
+    case REDIS_FORM_OK:
+        return is_status(reply, "OK");
+    case REDIS_FORM_OK_OR_NIL:
+        return is_status(reply, "OK") || reply->type == REDIS_REPLY_NIL;
+    case REDIS_FORM_PONG:
+        return is_status(reply, "PONG");
+    case REDIS_FORM_NUMBER:
+        return reply->type == REDIS_REPLY_INTEGER;
+    case REDIS_FORM_TEXT:
+        return reply->type == REDIS_REPLY_STRING;
+    case REDIS_FORM_LIST:
+        return reply->type == REDIS_REPLY_ARRAY;
+    }
+    return true;
 }
 
 void redis_command_deliver(struct redis_command *command, const struct redisReply *reply,

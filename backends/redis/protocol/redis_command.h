@@ -10,8 +10,21 @@
 
 struct redisReply;
 
+/* What the reply to a command is, if it is no error. Anything else belongs to another: the
+ * connection is out of step, and of no use. */
+enum redis_form {
+    REDIS_FORM_ANY, /* it is not known, or does not matter */
+    REDIS_FORM_OK,
+    REDIS_FORM_OK_OR_NIL,
+    REDIS_FORM_PONG,
+    REDIS_FORM_NUMBER,
+    REDIS_FORM_TEXT,
+    REDIS_FORM_LIST
+};
+
 struct redis_command {
     struct redis_command *next;
+    enum redis_form form;
     redis_answer_cb done;
     void *arg;
     bool writes;       /* needs memory: what a full server refuses */
@@ -26,7 +39,7 @@ struct redis_commands {
 };
 
 /* Commands that are not on their way yet, with copies of the bytes; `done` and `arg` are the
- * caller's to set. */
+ * caller's to set, and of the last two the form. */
 struct redis_command *redis_command_fill(struct redis_bytes key, struct redis_bytes value,
                                          uint64_t ttl_ms);
 struct redis_command *redis_command_fill_hash(struct redis_bytes key, struct redis_hash hash,
@@ -41,6 +54,10 @@ struct redis_command *redis_command_of(const char *const *words, size_t count); 
 
 /* The bytes, which are the caller's to free from now on. */
 char *redis_command_take_wire(struct redis_command *command);
+
+/* NULL: nothing was asked. */
+bool redis_command_is_answered_by(const struct redis_command *command,
+                                  const struct redisReply *reply);
 
 /* Calls the callback and frees the command. Without a reply it is REDIS_DOWN, because of `reason`.
  */

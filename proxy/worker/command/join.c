@@ -1,5 +1,6 @@
 #include "worker/command/join.h"
 
+#include "resp/reply.h"
 #include "resp/resp.h"
 #include "resp/resp_number.h"
 
@@ -57,8 +58,8 @@ static void join_lists(struct reply_slot *whole, struct span reply)
  * The node that answers first, mostly the same, would else be the only one. */
 static void join_any(struct reply_slot *whole, struct span reply)
 {
-    bool is_nil = span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n");
-    if (is_nil ? !buffer_length(&whole->reply) : !arc4random_uniform((uint32_t)++whole->joined))
+    if (reply_is_nil(reply) ? !buffer_length(&whole->reply)
+                            : !arc4random_uniform((uint32_t)++whole->joined))
         put(whole, reply);
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/text/secret.h"
 #include "cache/greeting.h"
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
@@ -76,12 +77,11 @@ static void become_user(struct client *client)
 /* The cache alone knows its users and their passwords. */
 static void user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '-') {
+    (void)index;
+    if (reply_is_error(cache_reply))
         take_refusal(slot, cache_reply);
-        return;
-    }
-    become_user(client_of(slot->replies));
-    request_take_reply(slot, index, cache_reply);
+    else if (request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
+        become_user(client_of(slot->replies));
 }
 
 static const struct reply_slot_kind user_kind = {.on_cache = user_reply,
@@ -112,9 +112,9 @@ static void become_default(struct client *client)
 
 static void default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '+')
+    (void)index;
+    if (request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
         become_default(client_of(slot->replies));
-    request_take_reply(slot, index, cache_reply);
 }
 
 static const struct reply_slot_kind default_kind = {.on_cache = default_reply,
@@ -261,9 +261,11 @@ static void hello_reply(struct reply_slot *slot, unsigned index, struct span cac
 {
     struct client *client = client_of(slot->replies);
     (void)index;
-    write_hello(reply_slot_output(slot), cache_reply, client);
-    if (cache_reply.at[0] == '-')
+    if (!reply_is_hello(cache_reply)) {
+        request_take_change(slot, cache_reply, false);
         return;
+    }
+    write_hello(reply_slot_output(slot), cache_reply, client);
     client_take_name(client);
     bool before = client->replies.resp3;
     client_speak(client, cache_reply.at[0] == '%');
@@ -277,11 +279,12 @@ static const struct reply_slot_kind hello_kind = {.on_cache = hello_reply,
 /* HELLO with AUTH as one of the cache's users: both at once, or nothing. */
 static void hello_user_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] == '-') {
+    if (reply_is_error(cache_reply)) {
         take_refusal(slot, cache_reply);
         return;
     }
-    become_user(client_of(slot->replies));
+    if (reply_is_hello(cache_reply))
+        become_user(client_of(slot->replies));
     hello_reply(slot, index, cache_reply);
 }
 
@@ -291,7 +294,7 @@ static const struct reply_slot_kind hello_user_kind = {.on_cache = hello_user_re
 /* The same of one of these who becomes the guard's own user again. */
 static void hello_default_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (cache_reply.at[0] != '-')
+    if (reply_is_hello(cache_reply))
         become_default(client_of(slot->replies));
     hello_reply(slot, index, cache_reply);
 }
@@ -391,40 +394,36 @@ static void hello(struct client *client, const struct request *request)
 
 /* ---- SELECT ---- */
 
-/* From here on nothing that this client asks is about guarded keys. */
-static void other_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
+/* In another database than that of the shared connections nothing that this client asks is about
+ * guarded keys. */
+static void db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (span_starts(cache_reply, "+OK")) {
+    struct client *client = client_of(slot->replies);
+    struct pinned *pinned = &client->pinned;
+    (void)index;
+    if (!request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
+        return;
+    pinned->db = pinned->asked_db;
+    if (pinned->db == upstream_route(client->upstream)->config->cache.db)
+        pinned->states &= ~(unsigned)PINNED_OTHER_DB;
+    else
         pinned->states |= PINNED_OTHER_DB;
-        pinned->db = pinned->asked_db;
-    }
-    request_take_reply(slot, index, cache_reply);
 }
 
-/* Back to the database of the shared connections. */
-static void same_db_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
-{
-    if (span_starts(cache_reply, "+OK"))
-        client_of(slot->replies)->pinned.states &= ~(unsigned)PINNED_OTHER_DB;
-    request_take_reply(slot, index, cache_reply);
-}
+static const struct reply_slot_kind db_kind = {.on_cache = db_reply,
+                                               .on_cache_failure = request_take_failure};
 
-static const struct reply_slot_kind other_db_kind = {.on_cache = other_db_reply,
-                                                     .on_cache_failure = request_take_failure};
-static const struct reply_slot_kind same_db_kind = {.on_cache = same_db_reply,
-                                                    .on_cache_failure = request_take_failure};
-
-/* Whatever is no number, the cache refuses. */
+/* Whatever is no number, the cache refuses; spelt otherwise than here it counts as another. */
 static int number_of(struct span text)
 {
     char digits[12];
     snprintf(digits, sizeof digits, "%.*s", text.length < 12 ? (int)text.length : 12, text.at);
-    return atoi(digits);
+    int number = atoi(digits);
+    snprintf(digits, sizeof digits, "%d", number);
+    return span_is(text, digits) ? number : -1;
 }
 
-/* Libraries select a database when they connect: that of the shared connections needs no other.
- * "00" is 0 to the cache; here it only costs a connection. */
+/* Libraries select a database when they connect: that of the shared connections needs no other. */
 static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
@@ -436,7 +435,7 @@ static void select_db(struct client *client, const struct request *request)
         client_answer(client, NULL);
     } else if (pinned_begin_state(client) == 0) {
         client->pinned.asked_db = number_of(request->arguments[1]);
-        request_forward_as(request, client, same ? &same_db_kind : &other_db_kind);
+        request_forward_as(request, client, &db_kind);
         client_settle(client);
     }
 }
@@ -450,11 +449,12 @@ static void quit(struct client *client, const struct request *request)
     client_leave(client);
 }
 
+/* Refused, as by a server that is older than it, it has changed nothing. */
 static void reset_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    struct client *client = client_of(slot->replies);
-    request_take_reply(slot, index, cache_reply);
-    pinned_reset(client);
+    (void)index;
+    if (request_take_change(slot, cache_reply, span_is(cache_reply, "+RESET\r\n")))
+        pinned_reset(client_of(slot->replies));
 }
 
 static const struct reply_slot_kind reset_kind = {.on_cache = reset_reply,

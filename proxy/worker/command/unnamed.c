@@ -27,7 +27,7 @@ static void say(struct pinned_asked *asked, enum asked_state state, struct span 
 static void refuse(struct pinned_asked *asked, struct span reply)
 {
     struct buffer error = {0};
-    bool is_error = reply.length > 3 && reply.at[0] == '-';
+    bool is_error = reply.length > 3 && span_starts(reply, "-");
     buffer_printf(&error, "NESTGUARD cache error: it does not say which of this command's words "
                           "are keys");
     if (is_error)

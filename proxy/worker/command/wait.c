@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "redis/topology/redis_standing.h"
+#include "resp/reply.h"
 #include "resp/resp_number.h"
 #include "worker/client/pinned.h"
 #include "worker/client/waits.h"
@@ -39,7 +40,7 @@ static void end(struct reply_slot *slot, unsigned number, struct span reply)
 {
     reply_slot_append(slot, reply_slot_output(slot), reply);
     /* with an error nothing is left to wait for */
-    waits_close(client_of(slot->replies), number, reply.at[0] == '-');
+    waits_close(client_of(slot->replies), number, reply_is_error(reply));
 }
 
 static void ask(struct reply_slot *slot, unsigned number, const char *replicas, uint64_t ms)
@@ -120,17 +121,6 @@ static bool is_over(const struct reply_slot *slot, unsigned number)
     return !pinned->waits || !pinned->waits[number].upstream;
 }
 
-static void on_reply(struct reply_slot *slot, unsigned index, struct span reply)
-{
-    unsigned number = index / REQUEST_KINDS;
-    if (is_over(slot, number))
-        return;
-    if (reply.at[0] == '-')
-        end(slot, number, reply);
-    else if (index % REQUEST_KINDS == STANDING)
-        take_standing(slot, number, reply);
-}
-
 static void on_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     unsigned number = index / REQUEST_KINDS;
@@ -138,6 +128,19 @@ static void on_failure(struct reply_slot *slot, unsigned index, const char *why)
         return;
     request_take_failure(slot, index, why);
     waits_close(client_of(slot->replies), number, true);
+}
+
+static void on_reply(struct reply_slot *slot, unsigned index, struct span reply)
+{
+    unsigned number = index / REQUEST_KINDS;
+    if (is_over(slot, number))
+        return;
+    if (reply_is_error(reply))
+        end(slot, number, reply);
+    else if (index % REQUEST_KINDS == PAUSE && !reply_is_number(reply))
+        on_failure(slot, index, REQUEST_STRANGE);
+    else if (index % REQUEST_KINDS == STANDING)
+        take_standing(slot, number, reply);
 }
 
 static const struct reply_slot_kind wait_kind = {.on_cache = on_reply,

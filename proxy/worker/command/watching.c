@@ -1,5 +1,6 @@
 #include "worker/command/watching.h"
 
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 
 static void unwatch(struct client *client)
@@ -14,11 +15,12 @@ static void watch_reply(struct reply_slot *slot, unsigned index, struct span rep
 {
     struct client *client = client_of(slot->replies);
     bool is_only = client->pinned.watching == slot;
-    if (is_only && reply.at[0] == '-')
+    (void)index;
+    if (is_only && reply_is_error(reply))
         unwatch(client);
     else if (is_only)
         client->pinned.watching = NULL;
-    request_take_reply(slot, index, reply);
+    request_take_change(slot, reply, reply_is_ok(reply));
 }
 
 static const struct reply_slot_kind watch_kind = {.on_cache = watch_reply,

@@ -1,5 +1,6 @@
 #include "worker/command/withheld.h"
 
+#include "resp/reply.h"
 #include "worker/command/keys/write.h"
 #include "worker/command/keys/write_found.h"
 #include "worker/upstream/upstream.h"
@@ -8,12 +9,12 @@ static const char withheld_text[] =
     "NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and the "
     "transaction may tell of it; nothing of it was done, try again";
 
-/* With an error, as for who may not use DISCARD, the transaction goes on, or there was none:
+/* With anything else, as for who may not use DISCARD, the transaction goes on, or there was none:
  * neither is followed any further. */
 static void discarded(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    request_take_reply(slot, index, reply);
-    if (reply.at[0] == '-')
+    (void)index;
+    if (!request_take_answer(slot, reply, reply_is_ok(reply)))
         client_leave(client_of(slot->replies));
 }
 
@@ -22,10 +23,10 @@ static const struct reply_slot_kind discarded_kind = {.on_cache = discarded,
 
 static void withheld(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    if (reply.at[0] == '-')
-        discarded(slot, index, reply);
-    else
+    if (reply_is_ok(reply))
         resp_write_error(reply_slot_output(slot), "%s", withheld_text);
+    else
+        discarded(slot, index, reply);
 }
 
 static const struct reply_slot_kind withheld_kind = {.on_cache = withheld,

@@ -3,6 +3,7 @@
  */
 #include "worker/reply/at_replica.h"
 
+#include "resp/reply.h"
 #include "resp/resp.h"
 
 void at_replica_begin(struct reply_slot *slot)
@@ -11,26 +12,21 @@ void at_replica_begin(struct reply_slot *slot)
     counter_add(&slot->serving->counters.replica_reads, 1);
 }
 
-static bool is_nil(struct span reply)
-{
-    return span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n");
-}
-
 static bool has_nil(struct span reply)
 {
     const char *at, *end = reply.at + reply.length;
     int64_t count = resp_array_open(reply, &at);
     for (int64_t i = 0; i < count; i++)
-        if (is_nil(resp_array_next(&at, end)))
+        if (reply_is_nil(resp_array_next(&at, end)))
             return true;
     return false;
 }
 
 static bool lacks_something(struct span reply)
 {
-    bool is_nothing = is_nil(reply) || span_is(reply, ":0\r\n") || span_is(reply, "*0\r\n") ||
+    bool is_nothing = reply_is_nil(reply) || span_is(reply, ":0\r\n") || span_is(reply, "*0\r\n") ||
                       span_is(reply, "%0\r\n");
-    return is_nothing || reply.at[0] == '-' || (reply.at[0] == '*' && has_nil(reply));
+    return is_nothing || reply_is_error(reply) || (reply.at[0] == '*' && has_nil(reply));
 }
 
 static void ask_again(struct reply_slot *slot, unsigned index)

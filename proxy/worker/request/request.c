@@ -1,6 +1,7 @@
 /* The plain way of a command: to the cache as it came, and its reply back as it came. */
 #include "worker/request/request.h"
 
+#include "resp/reply.h"
 #include "worker/client/incomplete.h"
 #include "worker/upstream/upstream.h"
 
@@ -14,6 +15,23 @@ void request_take_failure(struct reply_slot *slot, unsigned index, const char *w
 {
     (void)index;
     resp_write_error(reply_slot_output(slot), "%s", why);
+}
+
+bool request_take_answer(struct reply_slot *slot, struct span reply, bool is_expected)
+{
+    if (is_expected || reply_is_error(reply))
+        request_take_reply(slot, 0, reply);
+    else
+        request_take_failure(slot, 0, REQUEST_STRANGE);
+    return is_expected;
+}
+
+bool request_take_change(struct reply_slot *slot, struct span reply, bool is_expected)
+{
+    struct client *client = client_of(slot->replies);
+    if (!request_take_answer(slot, reply, is_expected) && !reply_is_error(reply))
+        client_leave(client);
+    return is_expected;
 }
 
 static void take_part(struct reply_slot *slot, struct span bytes)

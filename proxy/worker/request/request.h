@@ -55,6 +55,13 @@ struct reply_slot *request_forward_as(const struct request *request, struct clie
 void request_take_reply(struct reply_slot *slot, unsigned index, struct span reply);
 void request_take_failure(struct reply_slot *slot, unsigned index, const char *why);
 
+/* The same of one that something is concluded from: only `is_expected` (resp/reply.h) is a yes, and
+ * is returned. What is no error either is not passed on: the client is told of that, or, where the
+ * command changes its connection, which may be in any state now, goes as well. */
+#define REQUEST_STRANGE "NESTGUARD cache error: its reply is none that this command has"
+bool request_take_answer(struct reply_slot *slot, struct span reply, bool is_expected);
+bool request_take_change(struct reply_slot *slot, struct span reply, bool is_expected);
+
 /* The slot's command asks for more than there is memory for: its reply is an error, and answered.
  */
 void request_refuse_memory(struct reply_slot *slot);

@@ -159,13 +159,21 @@ static bool tells_role(const struct upstream *upstream, unsigned left)
     return left == upstream->facts;
 }
 
+/* Behind AUTH and SELECT, and before the name and ROLE. */
+static bool answers_hello(const struct upstream *upstream, unsigned left)
+{
+    return upstream->options.resp3 && left == upstream->facts + (upstream->options.name ? 2 : 1);
+}
+
 void upstream_greeted(struct upstream *upstream, unsigned left, struct span reply)
 {
     char why[160];
     bool is_fact = takes_fact(upstream, left, reply);
-    int verdict = is_fact ? 0 : greeting_judge(reply, upstream->options.resp3);
+    int verdict = is_fact ? 0 : greeting_judge(reply, answers_hello(upstream, left));
     bool tells = tells_role(upstream, left);
-    const char *objection = tells && !upstream->options.replica ? greeting_judge_role(reply) : NULL;
+    const char *objection = tells ? greeting_judge_role(reply) : NULL;
+    if (upstream->options.replica && objection != greeting_out_of_step)
+        objection = NULL;
     if (is_stranger(upstream, left, reply))
         objection = redis_stranger_text;
     if (verdict == -EBUSY)
@@ -177,6 +185,8 @@ void upstream_greeted(struct upstream *upstream, unsigned left, struct span repl
     } else if (verdict == -EPROTONOSUPPORT) {
         upstream->attempt = ATTEMPT_TOO_OLD;
         upstream_lose(upstream, "the cache does not know RESP3");
+    } else if (verdict == -EPROTO) {
+        upstream_lose(upstream, greeting_out_of_step);
     } else if (verdict) {
         snprintf(why, sizeof why, "the cache refused the greeting: %.*s", (int)reply.length - 3,
                  reply.at + 1);

@@ -135,7 +135,14 @@ struct upstream {
 };
 
 /* Numbers of a connection's own questions while it is up. */
-enum { ASKED_ROLE, ASKED_STANDING, ASKED_BY_OWNER, ASKED_TO_ANSWER, ASKED_NO_MORE };
+enum {
+    ASKED_ROLE,
+    ASKED_AHEAD, /* of a request of somebody's */
+    ASKED_STANDING,
+    ASKED_BY_OWNER,
+    ASKED_TO_ANSWER,
+    ASKED_NO_MORE
+};
 
 static inline bool upstream_is_own(const struct upstream *upstream)
 {

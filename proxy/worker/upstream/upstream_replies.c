@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "cache/greeting.h"
 #include "redis/topology/redis_cluster.h"
+#include "resp/reply.h"
 #include "worker/reply/at_replica.h"
 
 #include <errno.h>
@@ -57,34 +58,37 @@ static bool listens(const struct upstream *upstream)
 
 /* ---- the role ---- */
 
-/* To ROLE come a list or an error, to ASKING a status or an error. With anything else the replies
- * that clients get are others', too. */
-static bool is_out_of_step(struct span reply)
-{
-    return !strchr("*-+", reply.at[0]);
-}
-
 /* What any connection holds of a server that is no primary any more is not to be trusted. But a
- * cluster's node sends what is asked of it to who is the primary now, writes as well. */
+ * cluster's node sends what is asked of it to who is the primary now, writes as well. Where the
+ * answer is none, the replies that clients get are others', too. */
 static void take_role(struct upstream *upstream, struct span reply)
 {
-    const char *objection =
-        is_out_of_step(reply) ? "the cache's replies are out of step" : greeting_judge_role(reply);
+    const char *objection = greeting_judge_role(reply);
+    bool is_demoted = objection && objection != greeting_out_of_step;
     upstream->asking_role = false;
     if (!objection)
         return;
-    if (upstream->keeps && !upstream_is_own(upstream) && !is_out_of_step(reply)) {
+    if (upstream->keeps && !upstream_is_own(upstream) && is_demoted) {
         redis_cluster_refresh(upstream->route->cluster);
         return;
     }
     upstream_lose(upstream, objection);
-    if (!is_out_of_step(reply))
+    if (is_demoted)
         upstream_note_demotion(upstream);
+}
+
+/* In a transaction it is queued. */
+static void take_ahead(struct upstream *upstream, struct span reply)
+{
+    if (!reply_is_ok(reply) && !reply_is_queued(reply) && !reply_is_error(reply))
+        upstream_lose(upstream, greeting_out_of_step);
 }
 
 static void take_own(struct upstream *upstream, unsigned asked, struct span reply)
 {
-    if (asked == ASKED_STANDING)
+    if (asked == ASKED_AHEAD)
+        take_ahead(upstream, reply);
+    else if (asked == ASKED_STANDING)
         upstream_take_standing(upstream, reply);
     else if (asked == ASKED_ROLE && !upstream->options.replica)
         take_role(upstream, reply);

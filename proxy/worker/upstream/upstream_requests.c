@@ -257,10 +257,9 @@ static void add_question(struct upstream *upstream, unsigned asked, const struct
     resp_write_command(&upstream->out, words, count);
 }
 
-/* Its answer says nothing that matters: it is taken for that to a question for the role. */
 void upstream_precede(struct upstream *upstream, const struct span *words, size_t count)
 {
-    add_question(upstream, ASKED_ROLE, words, count);
+    add_question(upstream, ASKED_AHEAD, words, count);
 }
 
 void upstream_tell(struct upstream *upstream, const struct span *words, size_t count)

@@ -254,7 +254,8 @@ static void an_mget_reply_of_the_wrong_length_gets_no_broken_reply(void **state)
     must_hear(bench.cache, "*3\r\n$4\r\nMGET\r\n$5\r\nother\r\n$6\r\nitem:1\r\n");
     cache_says(bench.cache, "*1\r\n$1\r\na\r\n");
     return_row(next_load(&bench.keeper, "item:1"), "row");
-    must_hear(client, "*2\r\n$1\r\na\r\n$3\r\nrow\r\n");
+    must_hear(client, "*2\r\n-NESTGUARD cache error: its reply is none that this command has\r\n"
+                      "$3\r\nrow\r\n");
     close(client);
     bench_finish(&bench);
 }

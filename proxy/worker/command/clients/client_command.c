@@ -8,10 +8,12 @@
 #include "worker/command/clients/client_command.h"
 
 #include "base/memory.h"
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/client/tracking.h"
 #include "worker/command/clients/client_words.h"
 #include "worker/command/clients/inquiry.h"
+#include "worker/command/clients/leave.h"
 #include "worker/upstream/pool.h"
 
 #include <stdint.h>
@@ -59,13 +61,22 @@ typedef void (*writer)(const struct client *, struct buffer *, bool resp3);
 
 static const writer writers[] = {write_name, write_id, write_info, write_redirect};
 
+static bool is_name(struct span reply)
+{
+    return reply_is_text(reply) || reply_is_nil(reply);
+}
+
+/* What the cache says in their place. */
+static bool (*const forms[])(struct span) = {is_name, reply_is_number, reply_is_text,
+                                             reply_is_number};
+
 /* The request's index says which. */
 static void told_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (inquiry_is_denied(cache_reply))
-        request_take_reply(slot, 0, cache_reply);
-    else
+    if (leave_is_given(cache_reply, forms[index](cache_reply)))
         writers[index](client_of(slot->replies), reply_slot_output(slot), slot->resp3);
+    else
+        request_take_answer(slot, cache_reply, false);
 }
 
 static const struct reply_slot_kind told_kind = {.on_cache = told_reply,
@@ -147,8 +158,8 @@ static void said_reply(struct reply_slot *slot, unsigned index, struct span cach
 {
     struct introduction *self = &client_of(slot->replies)->self;
     char **what[] = {&self->name, &self->library, &self->library_version};
-    if (inquiry_is_denied(cache_reply)) {
-        request_take_reply(slot, 0, cache_reply);
+    if (!leave_is_given(cache_reply, reply_is_ok(cache_reply))) {
+        request_take_answer(slot, cache_reply, false);
         return;
     }
     introduction_set(what[index], self->asked);
@@ -266,8 +277,8 @@ static void tracking_reply(struct reply_slot *slot, unsigned index, struct span 
     struct client *client = client_of(slot->replies);
     if (index)
         return;
-    if (cache_reply.at[0] != '+') {
-        request_take_reply(slot, index, cache_reply);
+    if (!reply_is_ok(cache_reply)) {
+        request_take_change(slot, cache_reply, false);
         return;
     }
     client->pinned.states |= PINNED_TRACKING;
@@ -293,12 +304,12 @@ static void tracking_done(struct reply_slot *slot)
 static void untracking_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (cache_reply.at[0] == '+') {
-        pinned->states &= ~(unsigned)PINNED_TRACKING;
-        pinned->redirect = 0;
-        tracking_end(client_of(slot->replies));
-    }
-    request_take_reply(slot, index, cache_reply);
+    (void)index;
+    if (!request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
+        return;
+    pinned->states &= ~(unsigned)PINNED_TRACKING;
+    pinned->redirect = 0;
+    tracking_end(client_of(slot->replies));
 }
 
 /* Its `joined` says whether it is on. */
@@ -388,9 +399,8 @@ static void set_caching(struct client *client, const struct request *request)
 /* The index says which was asked for: 1 is ON. */
 static void no_evict_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
 {
-    if (!inquiry_is_denied(cache_reply))
+    if (request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
         client_of(slot->replies)->no_evict = index;
-    request_take_reply(slot, 0, cache_reply);
 }
 
 static const struct reply_slot_kind no_evict_kind = {.on_cache = no_evict_reply,

@@ -7,9 +7,11 @@
 #include "base/memory.h"
 #include "cache/vouched.h"
 #include "redis/topology/redis_place.h"
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/client/waits.h"
 #include "worker/command/clients/client_words.h"
+#include "worker/command/clients/leave.h"
 #include "worker/upstream/pool.h"
 #include "worker/upstream/upstream.h"
 
@@ -78,12 +80,6 @@ void inquiry_drop(struct client *client)
 
 /* ---- may it ask? ---- */
 
-bool inquiry_is_denied(struct span reply)
-{
-    return reply.at[0] == '-' &&
-           (!span_starts(reply, "-ERR ") || span_starts(reply, "-ERR unknown command"));
-}
-
 static void send_round(struct inquiry *inquiry, struct reply_slot *slot)
 {
     inquiry->call = (struct roll_call){.message = {.kind = MESSAGE_ROLL_CALL}};
@@ -146,15 +142,22 @@ static void send_permitted(struct client *client, struct reply_slot *slot)
         send_round(inquiry, slot);
 }
 
+static void take_refusal(struct reply_slot *slot, struct span reply, bool is_answer)
+{
+    inquiry_drop(client_of(slot->replies));
+    request_take_answer(slot, reply, is_answer);
+}
+
+/* The list of nobody, or how many nobody is. */
 static void permission_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct client *client = client_of(slot->replies);
-    if (inquiry_is_denied(reply)) {
-        inquiry_drop(client);
-        request_take_reply(slot, index, reply);
-        return;
-    }
-    send_permitted(client, slot);
+    bool lists = client->inquiry->purpose == PURPOSE_LIST;
+    (void)index;
+    if (leave_is_given(reply, lists ? reply_is_text(reply) : reply_is_number(reply)))
+        send_permitted(client, slot);
+    else
+        take_refusal(slot, reply, false);
 }
 
 static void permission_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -166,10 +169,12 @@ static void permission_failure(struct reply_slot *slot, unsigned index, const ch
 static const struct reply_slot_kind permission_kind = {.on_cache = permission_reply,
                                                        .on_cache_failure = permission_failure};
 
-/* No client of the cache has the number 0. */
+/* No client of the cache has the highest number. Nor has one the number 0, but killing that is
+ * refused, or before Redis 7.0 means all. */
 static void ask(struct client *client, struct inquiry *inquiry, const char *subcommand)
 {
-    struct span words[] = {span_of("CLIENT"), span_of(subcommand), span_of("ID"), span_of("0")};
+    struct span words[] = {span_of("CLIENT"), span_of(subcommand), span_of("ID"),
+                           span_of(leave_nobody)};
     struct reply_slot *slot = reply_slot_open(&client->replies, &permission_kind);
     client->inquiry = inquiry;
     resp_write_command(upstream_command(client->upstream, slot, 0), words, 4);
@@ -230,12 +235,11 @@ void inquiry_translate(struct client *client, const struct request *request, siz
 static void unblock_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct client *client = client_of(slot->replies);
-    if (!client->inquiry || !span_is(reply, ":0\r\n")) {
-        inquiry_drop(client);
-        request_take_reply(slot, index, reply);
-        return;
-    }
-    send_permitted(client, slot);
+    (void)index;
+    if (client->inquiry && span_is(reply, ":0\r\n"))
+        send_permitted(client, slot);
+    else
+        take_refusal(slot, reply, reply_is_number(reply));
 }
 
 static const struct reply_slot_kind unblock_kind = {.on_cache = unblock_reply,

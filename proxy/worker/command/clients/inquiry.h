@@ -33,10 +33,6 @@ void inquiry_translate(struct client *client, const struct request *request, siz
  * in the cache: if that has no objection, its WAIT is ended. */
 void inquiry_unblock(struct client *client, const struct request *request);
 
-/* Whether an answer of the cache to a CLIENT command says that this is not for its user to ask; not
- * that it does not know the words. */
-bool inquiry_is_denied(struct span reply);
-
 /* A worker's part: a few clients at a time, in turn with who has sent much. Then the message goes
  * on to the keeper. */
 void inquiry_visit(struct roll_call *call, struct clients *clients);

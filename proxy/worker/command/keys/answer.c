@@ -2,6 +2,8 @@
  */
 #include "worker/command/keys/answer.h"
 
+#include "worker/request/request.h"
+
 const char *answer_nil(const struct reply_slot *slot)
 {
     return slot->resp3 ? "_\r\n" : "$-1\r\n";
@@ -17,8 +19,11 @@ bool answer_is_cache_failure(struct span reply)
 
 const char *answer_error_words(struct span reply, char words[ANSWER_WORDS])
 {
-    snprintf(words, ANSWER_WORDS, "%.*s", (int)(reply.length > 3 ? reply.length - 3 : 0),
-             reply.at + 1);
+    if (span_starts(reply, "-"))
+        snprintf(words, ANSWER_WORDS, "%.*s", (int)(reply.length > 3 ? reply.length - 3 : 0),
+                 reply.at + 1);
+    else
+        snprintf(words, ANSWER_WORDS, "%s", REQUEST_STRANGE);
     return words;
 }
 

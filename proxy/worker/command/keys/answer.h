@@ -12,18 +12,12 @@ enum { ANSWER_WORDS = 128 }; /* bytes, with the closing zero; longer words are c
 /* A nil in the protocol of whoever asked. */
 const char *answer_nil(const struct reply_slot *slot);
 
-/* Of a whole reply of the cache, in either protocol. */
-static inline bool answer_is_nil(struct span reply)
-{
-    return reply.length <= 5 && (span_is(reply, "$-1\r\n") || span_is(reply, "_\r\n"));
-}
-
 /* A cache that is starting, busy with a script, or cut off from its master or its cluster has no
  * answer to give: as good as down. All other errors are answers. */
 bool answer_is_cache_failure(struct span reply);
 
-/* Of an error reply, without its dash and line end: the cache tells best what it is at. Returns
- * `words`. */
+/* Of an error reply, without its dash and line end: the cache tells best what it is at. What
+ * another reply holds may be for somebody else: of that only that it is none. Returns `words`. */
 const char *answer_error_words(struct span reply, char words[ANSWER_WORDS]);
 
 /* What a lookup of an absent key gets, by the keyspace's `on_absent`; `plain` is the command's own

@@ -13,6 +13,7 @@
 #define NESTGUARD_COURSE_H
 
 #include "guard/guard.h"
+#include "resp/reply.h"
 #include "worker/command/keys/answer.h"
 #include "worker/reply/measuring.h"
 #include "worker/reply/reply_slot.h"
@@ -57,7 +58,7 @@ enum course course_after(struct lookup *lookup, bool hit);
 void course_take_nil(struct lookup *lookup, struct span reply, struct buffer *out);
 static inline void course_take(struct lookup *lookup, struct span reply, struct buffer *out)
 {
-    if (answer_is_nil(reply)) {
+    if (reply_is_nil(reply)) {
         course_take_nil(lookup, reply, out);
         return;
     }

@@ -3,6 +3,7 @@
  */
 #include "worker/command/keys/hash_answer.h"
 
+#include "resp/reply.h"
 #include "resp/resp.h"
 #include "worker/command/keys/answer.h"
 
@@ -173,16 +174,38 @@ static bool are_nils(struct span reply)
     const char *at, *end = reply.at + reply.length;
     int64_t count = resp_array_open(reply, &at);
     for (int64_t i = 0; i < count; i++)
-        if (!answer_is_nil(resp_array_next(&at, end)))
+        if (!reply_is_nil(resp_array_next(&at, end)))
             return false;
     return count > 0;
+}
+
+bool hash_answer_has_form(const struct hash_question *question, struct span reply)
+{
+    const char *at;
+    switch (question->what) {
+    case HASH_VALUE:
+        return reply_is_text(reply) || reply_is_nil(reply);
+    case HASH_VALUES:
+        return reply_is_list_of(reply, question->count);
+    case HASH_LENGTH:
+    case HASH_HAS:
+    case HASH_COUNT:
+        return reply_is_number(reply);
+    case HASH_ALL:
+        return resp_map_open(reply, &at) >= 0;
+    case HASH_NAMES:
+    case HASH_TEXTS:
+    case HASH_NOT:
+        break;
+    }
+    return resp_array_open(reply, &at) >= 0;
 }
 
 bool hash_answer_is_nothing(const struct hash_question *question, struct span reply)
 {
     switch (question->what) {
     case HASH_VALUE:
-        return answer_is_nil(reply);
+        return reply_is_nil(reply);
     case HASH_VALUES:
         return are_nils(reply);
     case HASH_LENGTH:

@@ -21,6 +21,9 @@ bool hash_answer_write(const struct hash_question *question, struct span hash, s
 /* The answer of a key that is not there. */
 bool hash_answer_write_nothing(const struct hash_question *question, struct buffer *out);
 
+/* Whether this reply, in either protocol, answers such a question at all. */
+bool hash_answer_has_form(const struct hash_question *question, struct span reply);
+
 /* Whether this reply, in either protocol, says that what was asked for is not there: neither the
  * key nor, where it asks for any, one of the fields. Or that the field's value is empty. */
 bool hash_answer_is_nothing(const struct hash_question *question, struct span reply);

@@ -10,6 +10,7 @@
  */
 #include "worker/command/keys/hash_lookup.h"
 
+#include "resp/reply.h"
 #include "worker/client/reads.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
@@ -100,10 +101,11 @@ static void miss(struct reply_slot *slot, struct span reply)
         reply_slot_append(slot, reply_slot_output(slot), reply);
 }
 
+/* Or what is no answer to the command. */
 static void take_error(struct reply_slot *slot, unsigned index, struct span reply)
 {
     char why[ANSWER_WORDS];
-    if (answer_is_cache_failure(reply))
+    if (answer_is_cache_failure(reply) || !reply_is_error(reply))
         hear_failure(slot, index, answer_error_words(reply, why));
     else
         answer(slot, reply);
@@ -139,12 +141,15 @@ static bool is_followed_by_reads(const struct reply_slot *slot)
  * the hash is there: as if it were not. */
 static void take_all(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    if (reply.at[0] != '-')
+    const char *at;
+    bool is_denied = reply_is_error(reply) && !answer_is_cache_failure(reply) &&
+                     !span_starts(reply, "-WRONGTYPE ");
+    if (resp_map_open(reply, &at) >= 0)
         judge(slot, is_followed_by_reads(slot) ? reply : span_of("*0\r\n"));
-    else if (answer_is_cache_failure(reply) || span_starts(reply, "-WRONGTYPE "))
-        take_error(slot, index, reply);
-    else
+    else if (is_denied)
         judge(slot, span_of("*0\r\n"));
+    else
+        take_error(slot, index, reply);
 }
 
 /* Whole, however large: it is looked into. */
@@ -179,7 +184,7 @@ static void take_reply(struct reply_slot *slot, unsigned index, struct span repl
     struct hash_question question = question_of(slot);
     if (slot->begun)
         reply_slot_append(slot, reply_slot_output(slot), reply);
-    else if (reply.at[0] == '-')
+    else if (!hash_answer_has_form(&question, reply))
         take_error(slot, index, reply);
     else if (!hash_answer_is_nothing(&question, reply))
         answer(slot, reply);

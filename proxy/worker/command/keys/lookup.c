@@ -3,6 +3,7 @@
  */
 #include "worker/command/keys/lookup.h"
 
+#include "resp/reply.h"
 #include "worker/client/reads.h"
 #include "worker/command/keys/answer.h"
 #include "worker/command/keys/course.h"
@@ -17,11 +18,13 @@ static void get_failure(struct reply_slot *slot, unsigned index, const char *why
     course_without_cache(slot->lookups, reply_slot_output(slot), why);
 }
 
-/* What begins like an error; apart from the others, which need no room for words. */
-__attribute__((noinline)) static void get_error(struct reply_slot *slot, struct span reply)
+/* What does not begin like a value; apart from those, which need no room for words. A nil of RESP3
+ * is among it, and what no GET answers. */
+__attribute__((noinline)) static void get_other(struct reply_slot *slot, struct span reply)
 {
     char why[ANSWER_WORDS];
-    if (answer_is_cache_failure(reply))
+    bool is_answer = reply_is_error(reply) || reply_is_nil(reply);
+    if (!is_answer || answer_is_cache_failure(reply))
         get_failure(slot, 0, answer_error_words(reply, why));
     else
         course_take(slot->lookups, reply, reply_slot_output(slot));
@@ -32,8 +35,8 @@ static void get_reply(struct reply_slot *slot, unsigned index, struct span reply
     (void)index;
     if (slot->begun)
         reply_slot_append(slot, reply_slot_output(slot), reply);
-    else if (reply.at[0] == '-')
-        get_error(slot, reply);
+    else if (reply.at[0] != '$')
+        get_other(slot, reply);
     else
         course_take(slot->lookups, reply, reply_slot_output(slot));
 }

@@ -3,6 +3,7 @@
 
 #include "base/container_of.h"
 #include "base/memory.h"
+#include "resp/reply.h"
 #include "worker/reply/piecemeal.h"
 
 enum {
@@ -43,7 +44,7 @@ static void join_next(struct joining *joining, struct span answer)
 {
     if (joining->lists)
         reply_slot_cache_part(joining->piecemeal.slot, answer);
-    else if (span_starts(answer, "-") && !joining->error.length)
+    else if (reply_is_error(answer) && !joining->error.length)
         joining->error = answer;
     else
         joining->sum += span_is(answer, ":1\r\n");

@@ -4,6 +4,7 @@
 #include "worker/command/keys/lookup_many.h"
 
 #include "guard/guard.h"
+#include "resp/reply.h"
 #include "worker/client/reads.h"
 #include "worker/client/tracking.h"
 #include "worker/command/keys/answer.h"
@@ -67,8 +68,8 @@ static void take_element(struct lookup *lookup, struct span element)
 /* One element of the cache's reply, which is that key's own word. */
 static void mget_element(struct lookup *lookup, struct span element)
 {
-    if (!element.length) {
-        fail_lookup(lookup, "NESTGUARD cache error: its reply to MGET is too short");
+    if (!reply_is_text(element) && !reply_is_nil(element)) {
+        fail_lookup(lookup, REQUEST_STRANGE);
         return;
     }
     size_t begun = lookup_begin(lookup);
@@ -76,12 +77,20 @@ static void mget_element(struct lookup *lookup, struct span element)
     lookup_end(lookup, begun);
 }
 
+static size_t count_asked(const struct reply_slot *slot, struct range range)
+{
+    size_t count = 0;
+    for (size_t i = range.first; i < range.end; i++)
+        count += !slot->lookups[i].rejected;
+    return count;
+}
+
 /* The cache was asked for the keys that are not rejected, in order. */
 static void mget_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     const char *at, *end = reply.at + reply.length;
     struct range range = range_asked(slot, index);
-    if (reply.at[0] != '*') {
+    if (!reply_is_list_of(reply, count_asked(slot, range))) {
         char why[ANSWER_WORDS];
         mget_failure(slot, index, answer_error_words(reply, why));
         return;
@@ -106,10 +115,7 @@ static void answer_loaded(struct lookup *lookup, enum load_outcome outcome,
 /* For the keys that are not rejected. */
 static void write_mget(const struct reply_slot *slot, struct range range, struct buffer *command)
 {
-    size_t passing = 0;
-    for (size_t i = range.first; i < range.end; i++)
-        passing += !slot->lookups[i].rejected;
-    resp_write_array(command, passing + 1);
+    resp_write_array(command, count_asked(slot, range) + 1);
     resp_write_bulk(command, "MGET", 4);
     for (size_t i = range.first; i < range.end; i++)
         if (!slot->lookups[i].rejected)
@@ -143,7 +149,7 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
 {
     char why[ANSWER_WORDS];
     const char *at;
-    if (reply.at[0] != '*') {
+    if (!reply_is_list_of(reply, 1)) {
         fail_lookup(&slot->lookups[index], answer_error_words(reply, why));
         return;
     }
@@ -194,19 +200,19 @@ static void exists_failure(struct reply_slot *slot, unsigned index, const char *
     fail_lookup(&slot->lookups[index], why);
 }
 
-/* ":1" or ":0" of one key; what is not a number is kept as it is, for the reply to be an error. */
+/* ":1" or ":0" of one key; an error is kept as it is, for the reply to be one. */
 static void exists_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     char why[ANSWER_WORDS];
     struct lookup *lookup = &slot->lookups[index];
     size_t begun = lookup_begin(lookup);
-    bool guarded = lookup->keyspace != NOT_GUARDED;
-    if (guarded && answer_is_cache_failure(reply)) {
+    bool guarded = lookup->keyspace != NOT_GUARDED, is_number = reply_is_number(reply);
+    bool is_refusal = reply_is_error(reply) && !(guarded && answer_is_cache_failure(reply));
+    if (!is_number && !is_refusal) {
         exists_failure(slot, index, answer_error_words(reply, why));
         return;
     }
-    if (!guarded || reply.at[0] != ':' ||
-        course_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
+    if (!guarded || !is_number || course_after(lookup, !span_is(reply, ":0\r\n")) != COURSE_LOADING)
         buffer_append(&slot->reply, reply.at, reply.length);
     lookup_end(lookup, begun);
 }

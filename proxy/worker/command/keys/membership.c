@@ -11,6 +11,7 @@
 #include "base/container_of.h"
 #include "guard/guard.h"
 #include "guard/item_keys.h"
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/command/keys/admission.h"
 #include "worker/command/keys/filter_report.h"
@@ -313,13 +314,16 @@ __attribute__((noinline)) void membership_prefetch(const struct view *view,
 
 /* ---- a user of the cache's own ---- */
 
-/* Only a refusal is kept: whether Redis has the key says nothing of the row. */
+/* Only a refusal is kept, or that it was no answer: whether Redis has the key says nothing of the
+ * row. */
 static void user_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     struct lookup *lookup = &slot->lookups[index];
     size_t begun = lookup_begin(lookup);
-    if (reply.at[0] == '-')
+    if (reply_is_error(reply))
         reply_slot_append(slot, &slot->reply, reply);
+    else if (!reply_is_number(reply))
+        resp_write_error(&slot->reply, "%s", REQUEST_STRANGE);
     lookup_end(lookup, begun);
 }
 

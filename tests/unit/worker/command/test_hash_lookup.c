@@ -67,6 +67,34 @@ static void a_field_that_the_hash_lacks_is_nil_without_a_load(void **state)
     bench_finish(&bench);
 }
 
+/* Neither look tells anything of the hash then. */
+static void what_no_such_command_answers_is_loaded(void **state)
+{
+    static const char *const others[] = {":1\r\n", "+OK\r\n", "+QUEUED\r\n", "*1\r\n+x\r\n"};
+    struct bench bench;
+    (void)state;
+    open_hashes(&bench);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        type(bench.client, HGET_F);
+        must_send(bench.shared, HGET_F);
+        cache_says(bench.shared, others[i]);
+        load_row(&bench, "item:1", WITH_F);
+        must_reply(bench.client, "$1\r\nv\r\n");
+        type(bench.client, HMGET_FG);
+        must_send(bench.shared, HMGET_FG);
+        cache_says(bench.shared, others[i]);
+        load_row(&bench, "item:1", WITH_F);
+        must_reply(bench.client, "*2\r\n$1\r\nv\r\n$-1\r\n");
+        look_twice(&bench, HGET_F, NIL);
+        cache_says(bench.shared, others[i]);
+        load_row(&bench, "item:1", WITH_F);
+        must_reply(bench.client, "$1\r\nv\r\n");
+    }
+    assert_int_equal(COUNTED(&bench, ITEMS, cache_hits), 0);
+    assert_int_equal(COUNTED(&bench, ITEMS, cache_misses), 0);
+    bench_finish(&bench);
+}
+
 static void a_hash_that_is_not_there_is_loaded(void **state)
 {
     struct bench bench;
@@ -275,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_field_that_is_there_takes_one_look),
         cmocka_unit_test(a_field_that_the_hash_lacks_is_nil_without_a_load),
+        cmocka_unit_test(what_no_such_command_answers_is_loaded),
         cmocka_unit_test(a_hash_that_is_not_there_is_loaded),
         cmocka_unit_test(a_field_that_has_come_since_is_not_nil),
         cmocka_unit_test(only_the_databases_word_makes_a_missing_hash_nothing),

@@ -9,10 +9,11 @@
 #include "command_bench.h"
 #include "worker/command/clients/inquiry.h"
 
+#define NOBODY "$2\r\nID\r\n$19\r\n9223372036854775807\r\n"
 #define LIST "*2\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n"
-#define MAY_LIST "*4\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n$2\r\nID\r\n$1\r\n0\r\n"
+#define MAY_LIST "*4\r\n$6\r\nCLIENT\r\n$4\r\nLIST\r\n" NOBODY
 #define KILL(words, rest) "*" words "\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n" rest
-#define MAY_KILL "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n0\r\n"
+#define MAY_KILL "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n" NOBODY
 #define KILL_NORMAL KILL("4", "$4\r\nTYPE\r\n$6\r\nnormal\r\n")
 #define UNBLOCK_2 "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$1\r\n2\r\n"
 #define UNBLOCK_NOBODY "*3\r\n$6\r\nCLIENT\r\n$7\r\nUNBLOCK\r\n$19\r\n9223372036854775807\r\n"
@@ -113,10 +114,43 @@ static void others_are_killed_and_the_asker_is_told(void **state)
     struct client *other = client_add(&bench->clients);
     type(bench->client, KILL_NORMAL);
     must_send(bench->shared, MAY_KILL);
-    cache_says(bench->shared, "-ERR client-id should be greater than 0\r\n");
+    cache_says(bench->shared, ":0\r\n");
     go_round(bench, ROLL_CALL_DONE);
     must_reply(bench->client, ":1\r\n");
     assert_true(other->state >= CLIENT_CLOSING);
+}
+
+/* Lists by number there have been only since Redis 6.2. */
+static void a_cache_too_old_for_the_question_permits_it(void **state)
+{
+    struct bench *bench = *state;
+    type(bench->client, LIST);
+    cache_says(bench->shared, "-ERR syntax error\r\n");
+    go_round(bench, ROLL_CALL_DONE);
+    assert_true(buffer_length(&bench->client->replies.out) > 0);
+    buffer_clear(&bench->client->replies.out);
+    must_send(bench->shared, MAY_LIST);
+}
+
+static void what_is_no_answer_permits_nothing(void **state)
+{
+    static const struct {
+        const char *command, *asked, *said[5];
+    } rows[] = {
+        {LIST, MAY_LIST, {"+OK\r\n", ":0\r\n", "*0\r\n", "$-1\r\n", "+QUEUED\r\n"}},
+        {KILL_NORMAL, MAY_KILL, {"+OK\r\n", "$1\r\n0\r\n", "*0\r\n", "$-1\r\n", "+QUEUED\r\n"}}};
+    struct bench *bench = *state;
+    struct client *other = client_add(&bench->clients);
+    for (size_t i = 0; i < 10; i++) {
+        type(bench->client, rows[i / 5].command);
+        must_send(bench->shared, rows[i / 5].asked);
+        cache_says(bench->shared, rows[i / 5].said[i % 5]);
+        must_not_ask(bench->keeper);
+        must_reply(bench->client,
+                   "-NESTGUARD cache error: its reply is none that this command has\r\n");
+        assert_null(bench->client->inquiry);
+    }
+    assert_int_equal(other->state, CLIENT_OPEN);
 }
 
 static void who_means_itself_leaves_with_the_reply(void **state)
@@ -430,6 +464,8 @@ int main(void)
         INQUIRY_TEST(nobody_is_asked_before_the_cache_permits_it),
         INQUIRY_TEST(all_who_are_there_are_listed_once_the_oldest_first),
         INQUIRY_TEST(others_are_killed_and_the_asker_is_told),
+        INQUIRY_TEST(a_cache_too_old_for_the_question_permits_it),
+        INQUIRY_TEST(what_is_no_answer_permits_nothing),
         INQUIRY_TEST(who_means_itself_leaves_with_the_reply),
         INQUIRY_TEST(an_asker_that_goes_is_answered_no_more),
         INQUIRY_TEST(lists_go_round_one_after_the_other),

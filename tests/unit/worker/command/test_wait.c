@@ -144,6 +144,22 @@ static void a_user_who_may_not_wait_is_told_so(void **state)
     bench_finish(&bench);
 }
 
+static void what_is_no_number_is_no_leave_to_wait(void **state)
+{
+    static const char *const others[] = {"+OK\r\n", "$1\r\n0\r\n", "*0\r\n", "+QUEUED\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct bench bench;
+        struct upstream *own = typed(&bench, WAIT(ONE, "1", "0"));
+        cache_says(own, others[i]);
+        assert_false(bench.client->pinned.waiting);
+        cache_says(own, "$0\r\n\r\n");
+        must_reply(bench.client,
+                   "-NESTGUARD cache error: its reply is none that this command has\r\n");
+        bench_finish(&bench);
+    }
+}
+
 static void a_server_that_does_not_say_how_far_it_is_is_an_error(void **state)
 {
     static const char *const others[] = {"$12\r\nrole:slave\r\n\r\n", "$13\r\nrole:master\r\n\r\n",
@@ -233,6 +249,7 @@ int main(void)
         cmocka_unit_test(what_the_primary_does_meanwhile_is_not_waited_for),
         cmocka_unit_test(a_user_who_may_not_ask_info_is_told_so),
         cmocka_unit_test(a_user_who_may_not_wait_is_told_so),
+        cmocka_unit_test(what_is_no_number_is_no_leave_to_wait),
         cmocka_unit_test(a_server_that_does_not_say_how_far_it_is_is_an_error),
         cmocka_unit_test(a_lost_connection_is_an_error),
         cmocka_unit_test(what_is_wrong_with_it_the_cache_says),
