@@ -19,6 +19,7 @@ struct resp_limits {
     size_t max_bulk;      /* bytes of one argument */
     size_t max_command;   /* bytes of one command as sent */
     size_t max_inline;    /* bytes of an inline command (64 KiB in Redis) */
+    size_t later_bulk;    /* of who has not authenticated: what max_bulk will then be; else 0 */
 };
 
 /* How a command began: "*2 $3 GET $", all that is the same in the many commands of one name. */

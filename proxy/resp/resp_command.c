@@ -187,7 +187,8 @@ static inline enum resp_status read_bulk(struct reader *reader, size_t left,
     }
     size_t length = (size_t)number;
     if (number < 0 || length > reader->limits->max_bulk) {
-        return bad(reader, "invalid bulk length");
+        bool later = number >= 0 && length <= reader->limits->later_bulk;
+        return bad(reader, later ? "unauthenticated bulk length" : "invalid bulk length");
     }
     const char *at = reader->at;
     if ((size_t)(reader->end - at) < length + 2) {
@@ -214,7 +215,8 @@ static enum resp_status read_multibulk(struct reader *reader, struct resp_argume
         return status;
     }
     if (number > INT_MAX || (size_t)number > reader->limits->max_arguments) {
-        return bad(reader, "invalid multibulk length");
+        bool later = number <= INT_MAX && reader->limits->later_bulk;
+        return bad(reader, later ? "unauthenticated multibulk length" : "invalid multibulk length");
     }
     for (size_t left = (size_t)number; left > 0; left--) {
         status = read_bulk(reader, left, arguments);

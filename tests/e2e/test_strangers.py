@@ -6,9 +6,9 @@ import time
 import pytest
 
 from following import paused
-from servers import PATIENCE
+from servers import PATIENCE, Redis
 from waiting import wait_until
-from wire import command
+from wire import Wire, command
 
 
 def is_closed(one):
@@ -38,6 +38,69 @@ def strangers(guard, count, host="127.0.0.1"):
 def locked(start_guard, items):
     """A guard with a password."""
     return lambda **settings: start_guard(items(), password="secret", workers=1, **settings)
+
+
+class LockedRedis(Redis):
+    def command(self):
+        return super().command() + ["--requirepass", "secret"]
+
+    def is_ready(self):
+        try:
+            with Wire(self.port, PATIENCE) as wire:
+                return wire.ask("AUTH", "secret") == b"+OK\r\n"
+        except ConnectionError:
+            return False
+
+
+@pytest.fixture(scope="module")
+def locked_redis():
+    server = LockedRedis().start()
+    yield server
+    server.stop()
+    server.remove()
+
+
+def all_said(port, data):
+    """Every reply to these bytes, behind which nothing comes."""
+    with Wire(port, PATIENCE) as wire:
+        with contextlib.suppress(OSError):  # it may have hung up by now
+            wire.send(data)
+            wire.socket.shutdown(socket.SHUT_WR)
+        return wire.read_until_closed()
+
+
+def some(name, count):
+    return command(name, *(f"word{n}" for n in range(count - 1)))
+
+
+LONG = "x" * (16 << 10)
+NOT_FOR_STRANGERS = [
+    *(some(name, count) for name in ("GET", "MGET", "SET", "EXEC", "exec", "NOSUCH", "SELECT", "RESET", "AUTH")
+      for count in (1, 2, 3, 4, 9, 10, 11, 40)),
+    *(some(name, 1) for name in ("PING", "MULTI", "DISCARD", "INFO", "COMMAND", "CLIENT", "POST", "host:")),
+    command("GET", LONG), command(LONG), b"*2\r\n$3\r\nGET\r\n$16385\r\n",
+    command("MGET", *9 * [LONG]), command("MGET", *10 * [LONG]),
+    command("NOSUCH", "'", "x" * 127, "y"), command("x" * 200, "y" * 200, "z"),
+    command("NOSUCH", "x" * 60, "y" * 60, "z" * 60, "q"), command("no\r\nsuch", "a\rb", "c\0d"),
+    command(""), command("AUTH\0x", "y"), command("CLIENT", "ID"), command("CONFIG", "GET", "x"),
+    b"*11\r\n", b"*2147483647\r\n", b"*2147483648\r\n", b"*-1\r\n", b"*1\r\n$-1\r\n",
+    b"*1\r\n$16385\r\n", b"*1\r\n$536870912\r\n", b"*1\r\n$536870913\r\n",
+    b"GET item:1\r\n", b"EXEC\r\n", b"NOSUCH x\r\n", b"SET" + 400 * b" x" + b"\r\n", b"NOSUCH" + 20 * b" x" + b"\r\n",
+]
+
+
+def test_strangers_are_told_what_redis_tells_them(locked, locked_redis):
+    port = locked().port
+    for said in NOT_FOR_STRANGERS:
+        for data in (said, command("PING") + said + command("GET", "item:1"), said + said,
+                     command("AUTH", "secret") + command("RESET") + said):
+            got, wanted = all_said(port, data), all_said(locked_redis.port, data)
+            assert got == wanted, (data[:100], got[:200], wanted[:200])
+
+
+def test_what_modules_alone_have_needs_a_password_first(locked):
+    """Nobody here knows whether the cache has it."""
+    assert all_said(locked().port, command("JSON.GET", "x")) == b"-NOAUTH Authentication required.\r\n"
 
 
 def test_strangers_have_places_of_their_own(locked):

@@ -9,7 +9,7 @@
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
 static const struct resp_limits limits_of[] = {
-    {1 << 20, 512 << 20, (size_t)1 << 30, 64 << 10}, {4, 16, 64, 32}, {100, 10, 1000, 8}};
+    {1 << 20, 512 << 20, (size_t)1 << 30, 64 << 10, 0}, {4, 16, 64, 32, 0}, {100, 10, 1000, 8, 20}};
 
 /* A copy that ends where AddressSanitizer watches. */
 static char *copy_of(const char *bytes, size_t length)

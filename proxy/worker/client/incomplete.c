@@ -10,6 +10,7 @@
 enum {
     GUEST_ARGUMENTS = 10, /* what may be sent before AUTH, as in Redis */
     GUEST_BULK = 16 * 1024,
+    GUEST_COMMAND = GUEST_ARGUMENTS * (GUEST_BULK + RESP_HEADER_ROOM),
     INLINE_BYTES = 64 * 1024
 };
 
@@ -30,10 +31,10 @@ struct resp_limits incomplete_limits(const struct client *client)
 {
     const struct config *config = serving_config(client->serving);
     if (!client->authenticated)
-        return (struct resp_limits){GUEST_ARGUMENTS, GUEST_BULK,
-                                    GUEST_ARGUMENTS * (size_t)GUEST_BULK, GUEST_BULK};
+        return (struct resp_limits){GUEST_ARGUMENTS, GUEST_BULK, GUEST_COMMAND, GUEST_BULK,
+                                    client->serving->max_bulk};
     return (struct resp_limits){config->max_arguments, client->serving->max_bulk,
-                                config->max_command, INLINE_BYTES};
+                                config->max_command, INLINE_BYTES, 0};
 }
 
 /* ---- measuring ---- */

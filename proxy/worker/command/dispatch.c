@@ -20,6 +20,7 @@
 #include "worker/command/keys/write.h"
 #include "worker/command/local.h"
 #include "worker/command/mode.h"
+#include "worker/command/noauth.h"
 #include "worker/command/nodes.h"
 #include "worker/command/reads_order.h"
 #include "worker/command/relaying.h"
@@ -230,15 +231,14 @@ static void reject_protocol(struct client *client, const char *error)
     client_leave(client);
 }
 
-/* The order counts: before AUTH only what is the guard's to answer is served, and nothing that
- * would change a shared connection gets as far as being forwarded. */
+/* The order counts: nothing that would change a shared connection gets as far as being sent. */
 static void dispatch_any(struct client *client, const struct request *request)
 {
     const struct command *command = request->command;
     if (request_is_http(request)) {
         client_close(client);
-    } else if (!client->authenticated && command->kind != COMMAND_LOCAL) {
-        resp_write_error(client_reply(client), "NOAUTH Authentication required.");
+    } else if (!client->authenticated && noauth_refuses(client, request)) {
+        return;
     } else if (request_hides_its_name(request)) {
         reject_protocol(client, "zero byte in the name of a command");
     } else if (dispatch_led(client, request)) {

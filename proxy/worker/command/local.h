@@ -7,8 +7,8 @@
 
 #include "worker/request/request.h"
 
-/* Dispatches a COMMAND_LOCAL. Before the client has authenticated it serves AUTH, HELLO, QUIT and
- * RESET alone; whatever the next command depends on settles the client. */
+/* Dispatches a COMMAND_LOCAL that the client may give; whatever the next command depends on settles
+ * the client. */
 void local_dispatch(struct client *client, const struct request *request);
 
 #endif

@@ -25,7 +25,7 @@ enum { ASKED = 16, PIECE = 64 * 1024, FDS = 1024 };
 static const char primary[] = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
 static const char nobody[] =
     "-NOPERM this user may not\r\n"; /* to the question which server it is */
-static const struct resp_limits limits = {1 << 20, 1 << 30, 1 << 30, 1 << 16};
+static const struct resp_limits limits = {1 << 20, 1 << 30, 1 << 30, 1 << 16, 0};
 
 struct side {
     int fd;

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "resp/resp.h"
 
-static const struct resp_limits roomy = {1024 * 1024, 512 << 20, (size_t)1 << 30, 64 * 1024};
+static const struct resp_limits roomy = {1024 * 1024, 512 << 20, (size_t)1 << 30, 64 * 1024, 0};
 
 /* One command read from a heap copy of exactly its length, so that AddressSanitizer sees every
  * byte read or written past the input. */
@@ -183,7 +183,7 @@ static void many_commands_in_one_read_follow_one_another(void **state)
 {
     (void)state;
     char input[] = "*2\r\n$3\r\nGET\r\n$1\r\na\r\nPING x\r\n*0\r\n*1\r\n$4\r\nQUIT\r\n*1\r\n$";
-    const size_t counts[] = {2, 2, 0, 1};
+    const size_t counts[] = {2, 2, 0, 1, 0};
     struct resp_arguments arguments = {0};
     struct resp_command command;
     size_t at = 0, arguments_seen = 0;
@@ -261,8 +261,8 @@ static void a_number_of_a_head_is_not_given_again(void **state)
 static void a_known_head_is_held_to_the_limits(void **state)
 {
     char input[] = "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\nv\r\n";
-    const struct resp_limits few = {2, 100, 1000, 100}, small = {9, 2, 1000, 100},
-                             brief = {9, 100, sizeof input - 2, 100};
+    const struct resp_limits few = {2, 100, 1000, 100, 0}, small = {9, 2, 1000, 100, 0},
+                             brief = {9, 100, sizeof input - 2, 100, 0};
     const struct resp_limits *strict[] = {&few, &small, &brief};
     struct resp_arguments arguments = {0};
     struct resp_command command;
@@ -336,7 +336,7 @@ static void a_bulk_must_end_where_it_says(void **state)
 static void limits_hold(void **state)
 {
     (void)state;
-    const struct resp_limits tight = {3, 10, 40, 20};
+    const struct resp_limits tight = {3, 10, 40, 20, 0};
     const char *many = "*4\r\n", *large = "*1\r\n$11\r\n";
     assert_bad_with(many, strlen(many), &tight, "invalid multibulk length");
     assert_bad_with(large, strlen(large), &tight, "invalid bulk length");
@@ -357,7 +357,7 @@ static void limits_hold(void **state)
 static void a_header_of_many_small_arguments_is_too_long_at_once(void **state)
 {
     (void)state;
-    const struct resp_limits limits = {1000000, 100, 1000, 100};
+    const struct resp_limits limits = {1000000, 100, 1000, 100, 0};
     assert_bad_with("*1000\r\n", 7, &limits, "command longer than max_command");
 }
 
@@ -381,7 +381,7 @@ static void endless_lines_are_refused(void **state)
 static void an_inline_line_fills_its_limit(void **state)
 {
     (void)state;
-    const struct resp_limits limits = {10, 100, 1000, 8};
+    const struct resp_limits limits = {10, 100, 1000, 8, 0};
     struct reading reading = read_limited("1234567\n", 8, &limits);
     assert_int_equal(reading.status, RESP_DONE);
     finish(&reading);
@@ -389,7 +389,7 @@ static void an_inline_line_fills_its_limit(void **state)
     reading = read_limited("12345678", 8, &limits);
     assert_int_equal(reading.status, RESP_MORE);
     finish(&reading);
-    const struct resp_limits shorter = {10, 100, 5, 8};
+    const struct resp_limits shorter = {10, 100, 5, 8, 0};
     assert_bad_with("12345\n", 6, &shorter, "command longer than max_command");
     assert_bad_with("12345", 5, &shorter, "command longer than max_command");
 }
@@ -492,7 +492,7 @@ static void of_what_is_wrong_nothing_is_measured(void **state)
                                         "*2\r\n$1\r\nab\r\n",
                                         "*2\r\n$20\r\n",
                                         "*20\r\n$1\r\n"};
-    const struct resp_limits small = {100, 10, 100, 100}, few = {3, 100, 1000, 100};
+    const struct resp_limits small = {100, 10, 100, 100, 0}, few = {3, 100, 1000, 100, 0};
     struct resp_measure measure = {0};
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

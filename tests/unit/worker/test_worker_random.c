@@ -210,7 +210,7 @@ static void reply_of_cache(struct buffer *out, const struct span *words, size_t 
 /* Answers at most so many of the requests that have come. */
 static void answer_as_cache(struct storm *storm, int most)
 {
-    struct resp_limits limits = {1000, 1 << 20, 1 << 20, 1 << 16};
+    struct resp_limits limits = {1000, 1 << 20, 1 << 20, 1 << 16, 0};
     struct resp_arguments words = {0};
     struct resp_command command;
     struct buffer out = {0};

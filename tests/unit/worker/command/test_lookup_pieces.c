@@ -44,7 +44,7 @@ static void answer_mget(const struct span *words, size_t count, struct buffer *o
 /* Takes the oldest command from what was sent, and answers it. False: there is none. */
 static bool cache_answers_one(struct upstream *cache)
 {
-    const struct resp_limits limits = {10000, 1000, 1000000, 1000};
+    const struct resp_limits limits = {10000, 1000, 1000000, 1000, 0};
     struct resp_arguments words = {0};
     struct resp_command command;
     struct buffer reply = {0};

@@ -319,7 +319,7 @@ static void before_auth_nothing_is_asked(void **state)
     (void)state;
     begin(&fleet, "password: secret\n");
     type(fleet.client, MOD("a"));
-    must_reply(fleet.client, "-NOAUTH Authentication required.\r\n");
+    must_reply(fleet.client, "-ERR unknown command 'MOD', with args beginning with: 'a' \r\n");
     must_send(shared(&fleet, HOME), "");
     end(&fleet);
 }
