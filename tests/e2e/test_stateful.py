@@ -726,6 +726,48 @@ def test_an_option_is_one_whatever_is_behind_its_zero_byte(guard, cache):
         assert wire.read_reply().startswith(b"*1")
 
 
+# ---- what counts as a command between two ----
+
+READS = command("GET", "plain")
+CACHING = command("CLIENT", "CACHING", "YES")
+
+
+def is_tracked(wire, other, said):
+    """Whether the key that they read is the connection's to hear of."""
+    wire.send(command("HELLO", 3) + command("CLIENT", "TRACKING", "ON", "OPTIN") + said + command("ECHO", "read"))
+    while wire.read_reply() != bulk("read"):
+        pass
+    other.ask("SET", "plain", "x")
+    wire.send(command("CLIENT", "TRACKING", "OFF") + command("ECHO", "end"))
+    replies = []
+    while not replies or replies[-1] != bulk("end"):
+        replies.append(wire.read_reply())
+    return any(b"invalidate" in reply for reply in replies)
+
+
+@pytest.mark.parametrize("said", [
+    CACHING + READS, CACHING + b"*0\r\n" + READS, CACHING + b"*-1\r\n" + READS, CACHING + b"\r\n" + READS,
+    CACHING + command("CLIENT", "ID") + READS, CACHING + b"\r\n" + command("CLIENT", "ID") + READS,
+    b"\r\n" + CACHING + READS, CACHING + b"\r\n" + CACHING + READS,
+    CACHING + command("MULTI") + b"\r\n" + READS + command("EXEC")])
+def test_an_empty_command_is_the_next_one_to_client_caching(shared_guard, other, said):
+    with shared_guard.wire() as wire, shared_guard.wire() as writer:
+        got = is_tracked(wire, writer, said)
+    with Wire(other.port, PATIENCE) as wire, Wire(other.port, PATIENCE) as writer:
+        assert got == is_tracked(wire, writer, said)
+
+
+@pytest.mark.parametrize("lines", [
+    ["SCRIPT DEBUG NO", "PING"], ["PING", "SCRIPT DEBUG NO", "PING"], ["PING", "SCRIPT DEBUG YES", "EVAL return(1) 0"],
+    ["SET a 1", "SCRIPT debug no", "GET a"], 3 * ["SCRIPT DEBUG NO"] + ["PING"],
+    ["PING", "SCRIPT DEBUG", "SCRIPT DEBUG NO x", "SCRIPT DEBUG x", "PING"], ["GET item:101", "SCRIPT DEBUG NO"],
+    ["SCRIPT DEBUG x", "PING"]])
+def test_a_debugger_is_begun_and_ended_outside_a_pipeline(pair, lines):
+    pair.pipeline(*lines)
+    pair.ask("SCRIPT DEBUG NO")
+    pair.ask("EVAL return(1) 0")
+
+
 # ---- what a user of the cache may not ----
 
 def test_a_debugger_answers_no_question_of_the_guards(start_guard, items, cache):

@@ -11,6 +11,7 @@
 #include "worker/client/incomplete.h"
 #include "worker/client/pinned.h"
 #include "worker/client/reads.h"
+#include "worker/command/empty.h"
 #include "worker/command/keys/clearing.h"
 #include "worker/command/keys/lookup.h"
 #include "worker/command/keys/lookup_many.h"
@@ -24,6 +25,7 @@
 #include "worker/command/nodes.h"
 #include "worker/command/reads_order.h"
 #include "worker/command/relaying.h"
+#include "worker/command/script_debug.h"
 #include "worker/command/stateful.h"
 #include "worker/command/unnamed.h"
 #include "worker/command/upload.h"
@@ -199,7 +201,8 @@ static bool dispatch_pinned(struct client *client, const struct request *request
 static bool dispatch_led(struct client *client, const struct request *request)
 {
     return relaying_pass(client, request) || nodes_dispatch(client, request) ||
-           (client->pinned.states && dispatch_pinned(client, request));
+           (client->pinned.states && dispatch_pinned(client, request)) ||
+           script_debug_refuses(client, request);
 }
 
 static void dispatch_to_cache(struct client *client, const struct request *request)
@@ -383,10 +386,8 @@ static bool has_waiting_inline(const struct part *part)
 static size_t dispatch_part(struct batch *batch, const struct part *part)
 {
     struct client *client = part->client;
-    if (part->has_empty) {
-        client->pinned.states &= ~(unsigned)PINNED_SKIP; /* which was for it, as at Redis */
-        relaying_pass_empty(client);
-    }
+    if (part->has_empty)
+        empty_dispatch(client);
     size_t served = dispatch_counted(batch, part);
     if (client->settling)
         return leave_rest(batch, part, served);
