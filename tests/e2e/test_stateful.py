@@ -770,6 +770,15 @@ def test_a_debugger_is_begun_and_ended_outside_a_pipeline(pair, lines):
 
 # ---- what a user of the cache may not ----
 
+@pytest.mark.parametrize("db", [0, 1])
+def test_who_may_not_select_is_told_so_of_any_database(start_guard, items, cache, db):
+    cache.client().execute_command("ACL", "SETUSER", "homely", "on", ">w", "~*", "+@all", "-select")
+    with Pair(start_guard(items()), cache) as pair:
+        pair.ask("AUTH homely w")
+        assert pair.ask(f"SELECT {db}").startswith(b"-NOPERM")
+        pair.pipeline("SELECT 0", "GET plain", "SELECT", "SELECT x")
+    cache.client().acl_deluser("homely")
+
 def test_a_debugger_answers_no_question_of_the_guards(start_guard, items, cache):
     rights = ["+@all", "-@dangerous", "-@admin"]
     cache.client().execute_command("ACL", "SETUSER", "app", "on", ">w", "~app:*", *rights)

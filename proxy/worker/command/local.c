@@ -423,7 +423,8 @@ static int number_of(struct span text)
     return span_is(text, digits) ? number : -1;
 }
 
-/* Libraries select a database when they connect: that of the shared connections needs no other. */
+/* Libraries select a database when they connect: that of the shared connections needs no other. A
+ * user of the cache's own may not be allowed to. */
 static void select_db(struct client *client, const struct request *request)
 {
     char db[16];
@@ -431,7 +432,7 @@ static void select_db(struct client *client, const struct request *request)
     bool same = request->count == 2 && span_is_word(request->arguments[1], db);
     if (request->count != 2) {
         client_answer(client, "ERR wrong number of arguments for 'select' command");
-    } else if (same && !(client->pinned.states & PINNED_OTHER_DB)) {
+    } else if (same && !(client->pinned.states & (PINNED_OTHER_DB | PINNED_USER))) {
         client_answer(client, NULL);
     } else if (pinned_begin_state(client) == 0) {
         client->pinned.asked_db = number_of(request->arguments[1]);
