@@ -205,3 +205,19 @@ def test_so_is_one_behind_the_truncation_of_its_table(follow, database, cache, i
     wait_generation(guard, 2)
     assert guard.redis().get("item:7") == b"the application's own"
     assert not is_admitted(guard, "item:8")
+
+
+@pytest.mark.parametrize("keys", [400, 100])
+def test_what_is_admitted_already_may_be_written_again(start_guard, items, keys):
+    """A client may have half of max_hints, and it has them."""
+    client = start_guard(items(), max_hints=1000, hint_ttl="1h").redis(single_connection_client=True)
+    written = {f"item:{n}": "new" for n in range(1000, 1000 + keys)}
+    for _ in range(10):
+        assert client.mset(written)
+    with client.pipeline() as pipe:
+        for _ in range(5):
+            pipe.mset(written)
+        assert all(pipe.execute())
+    with pytest.raises(redis.ResponseError, match="NESTGUARD busy"):
+        client.mset({f"item:{n}": "new" for n in range(2000, 2501)})
+    assert client.mset({f"item:{n}": "new" for n in range(2000, 2100)})

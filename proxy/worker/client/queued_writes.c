@@ -73,22 +73,23 @@ size_t queued_writes_elements(const struct client *client)
     return client->pinned.forgets ? 0 : client->pinned.queued;
 }
 
-bool queued_writes_note(struct client *client, enum command_proof proof, const struct span *keys,
-                        size_t count)
+bool queued_writes_note(struct client *client, enum command_proof proof,
+                        const struct made_key *keys, size_t count)
 {
     struct queued_write write = last_one(client, proof);
-    write.begun = write.granted = true;
+    write.begun = true;
     const struct config *config = serving_config(client->serving);
     size_t bytes = client->pinned.begun;
     for (size_t i = 0; i < count; i++)
-        bytes += sizeof(struct written) + keys[i].length;
+        bytes += sizeof(struct written) + keys[i].text.length;
     if (bytes > WRITTEN_BYTES)
         return false;
     for (size_t i = 0; i < count; i++) {
-        int keyspace = guard_match(config, keys[i]);
+        int keyspace = guard_match(config, keys[i].text);
         if (keyspace == NOT_GUARDED)
             continue;
-        write.key = key_make(keyspace, keys[i]);
+        write.key = key_make(keyspace, keys[i].text);
+        write.granted = keys[i].granted;
         overrides_begin_write(&client->serving->overrides, write.key);
         queued_writes_put(client, &write);
     }

@@ -16,11 +16,16 @@
 #include "resp/command.h"
 #include "worker/client/client.h"
 
+/* A key that a write is to make. */
+struct made_key {
+    struct span text;
+    bool granted; /* it has places of its client's share of hints; else it needed none */
+};
+
 /* Begins a write of each of these keys of the last command, the guarded among them, and notes that
- * with the client, whose share of hints they are in. False: they would be too many for one
- * transaction, and nothing was done. */
-bool queued_writes_note(struct client *client, enum command_proof proof, const struct span *keys,
-                        size_t count);
+ * with the client. False: they would be too many for one transaction, and nothing was done. */
+bool queued_writes_note(struct client *client, enum command_proof proof,
+                        const struct made_key *keys, size_t count);
 
 /* Remembers another one, whose write has not begun, if it is guarded. is_granted: it has places of
  * its client's share all the same. False: there is no room for it, nor is any more remembered. */
@@ -32,7 +37,7 @@ struct queued_write {
     size_t command; /* which of those queued, from 0 on */
     enum command_proof proof;
     bool begun;
-    bool granted; /* it has places of its client's share: each that has begun */
+    bool granted; /* it has places of its client's share */
 };
 
 /* As many elements as EXEC's reply must have to be judged by them; 0: it cannot be. */

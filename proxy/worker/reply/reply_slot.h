@@ -34,6 +34,7 @@ struct lookup {
     bool rejected;  /* of EXEC: by the cache */
     bool shadowed;  /* it would have been, but for shadow mode */
     bool deleted;   /* of a command that makes keys: this one goes */
+    bool granted;   /* of one that makes it: it has places of its client's share of hints */
     unsigned asked; /* once it is with the keeper: the how manieth of its client's */
 };
 

@@ -116,36 +116,43 @@ void write_returned(struct serving *serving, const struct write_request *request
     reply_slot_answered(request->slot);
 }
 
-/* One that is queued has left that to EXEC; if it was done instead of being queued, what goes back
- * there was its own. Of what was done, too, goes back what needed none: another's hint covers it.
- */
-void write_settle_places(struct reply_slot *slot, size_t places)
+void write_give_back(struct reply_slot *slot, size_t places)
 {
-    if (!places)
-        return;
-    bool is_queued = is_of(slot, QUEUED);
-    if (slot->replies)
-        (is_queued ? write_grant : hints_give_back)(client_of(slot->replies), places);
-    else
-        (is_queued ? hosts_grant : hosts_give_back)(slot->serving, slot->origin, places);
+    if (places && slot->replies)
+        hints_give_back(client_of(slot->replies), places);
+    else if (places)
+        hosts_give_back(slot->serving, slot->origin, places);
 }
 
-/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
+static void take_late(struct reply_slot *slot, size_t places)
+{
+    if (places && slot->replies)
+        write_grant(client_of(slot->replies), places);
+    else if (places)
+        hosts_grant(slot->serving, slot->origin, places);
+}
+
+/* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. What
+ * is queued has left its places to EXEC; if it was done instead of being queued, it takes its own.
+ * So does what needed none when it was found. Of what was done, too, goes back what needs none:
+ * another's hint covers it. */
 static void conclude_some(struct reply_slot *slot, struct range range, bool done)
 {
     struct serving *serving = slot->serving;
-    size_t places = 0;
+    size_t needless = 0, late = 0;
     for (size_t i = range.first; i < range.end; i++) {
         const struct lookup *lookup = &slot->lookups[i];
-        bool is_done = done && !lookup->rejected, takes_place = is_done;
+        bool is_done = done && !lookup->rejected, takes_place = is_done && lookup->granted;
+        bool has_place = lookup->granted && !is_of(slot, QUEUED);
         if (is_done && !serving->ending)
             takes_place = write_tell_keeper(lookup);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
-        if (!lookup->deleted && takes_place == is_of(slot, QUEUED))
-            places += override_places(lookup->key.length);
+        if (has_place != takes_place)
+            *(has_place ? &needless : &late) += override_places(lookup->key.length);
     }
-    write_settle_places(slot, places);
+    write_give_back(slot, needless);
+    take_late(slot, late);
 }
 
 struct conclusion {
@@ -236,7 +243,7 @@ bool write_try_room(struct reply_slot *slot, const struct buffer *found)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < found_count(found); i++)
-        bytes += found_spans(found)[i].length;
+        bytes += found_keys(found)[i].text.length;
     return reply_slot_try_lookup_room(slot, found_count(found), bytes);
 }
 
@@ -246,27 +253,28 @@ static void make_room(struct reply_slot *slot, const struct buffer *found)
         out_of_memory();
 }
 
-void write_note_key(struct reply_slot *slot, struct key key, bool deleted)
+struct lookup *write_note_key(struct reply_slot *slot, struct key key, bool deleted)
 {
     struct lookup *lookup = &slot->lookups[slot->lookup_count];
     reply_slot_add_lookups(slot, &key.text, 1);
     lookup->keyspace = key.keyspace;
     lookup->deleted = deleted;
+    return lookup;
 }
 
 /* Before the command goes to the cache. A key that was found may be of no keyspace any more. */
-void write_note_some(struct reply_slot *slot, const struct span *keys, size_t count)
+void write_note_some(struct reply_slot *slot, const struct made_key *keys, size_t count)
 {
     struct serving *serving = slot->serving;
     for (size_t i = 0; i < count; i++) {
-        int keyspace = guard_match(serving_config(serving), keys[i]);
+        int keyspace = guard_match(serving_config(serving), keys[i].text);
         if (keyspace == NOT_GUARDED)
             continue;
-        struct key key = key_make(keyspace, keys[i]);
+        struct key key = key_make(keyspace, keys[i].text);
         bool deletes = is_of(slot, DELETES);
         if (!deletes)
             overrides_begin_write(&serving->overrides, key);
-        write_note_key(slot, key, deletes);
+        write_note_key(slot, key, deletes)->granted = keys[i].granted;
     }
 }
 
@@ -275,7 +283,7 @@ static void note_found(struct reply_slot *slot, const struct buffer *found)
     if (!found_count(found))
         return;
     make_room(slot, found);
-    write_note_some(slot, found_spans(found), found_count(found));
+    write_note_some(slot, found_keys(found), found_count(found));
 }
 
 /* The same of a command that makes keys of others. Queued, its source is none before EXEC. */
@@ -287,7 +295,7 @@ static void note_renamed(struct reply_slot *slot, struct buffer *found, struct s
     if (!found_count(found))
         return;
     make_room(slot, found);
-    write_note_some(slot, found_spans(found), made);
+    write_note_some(slot, found_keys(found), made);
     if (found_count(found) > made)
         write_note_key(slot, write_key_by_text(slot->serving, source), true);
 }
@@ -328,11 +336,17 @@ static void begin_admission(struct serving *serving, const struct named *named,
     for (size_t i = 0; i < named->count; i++) {
         struct key key = write_key_by_text(serving, named->keys[i]);
         are_new[i] = is_new(serving, key);
-        if (next == found_count(found) || found_spans(found)[next].at != named->keys[i].at)
+        if (next == found_count(found) || found_keys(found)[next].text.at != named->keys[i].at)
             continue;
         overrides_begin_write(&serving->overrides, key);
         next++;
     }
+}
+
+static void note_admitted(struct reply_slot *slot, const struct made_key *made)
+{
+    struct key key = write_key_by_text(slot->serving, made->text);
+    write_note_key(slot, key, false)->granted = made->granted;
 }
 
 struct reply_slot *write_admit(struct client *client, const struct span *keys, size_t count,
@@ -347,7 +361,7 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
         if (found_count(&found))
             make_room(slot, &found);
         for (size_t i = 0; i < found_count(&found); i++)
-            write_note_key(slot, write_key_by_text(client->serving, found_spans(&found)[i]), false);
+            note_admitted(slot, &found_keys(&found)[i]);
     } else {
         write_count_refusal(client);
     }
@@ -387,15 +401,16 @@ const struct reply_slot_kind *write_kind_in_multi(struct client *client,
     unsigned proof = proof_of(kind);
     if (!(client->pinned.states & PINNED_MULTI) || proof == PROOF_NEVER)
         return kind;
-    bool is_noted = queued_writes_note(client, proof, found_spans(found), found_count(found));
+    bool is_noted = queued_writes_note(client, proof, found_keys(found), found_count(found));
     bool is_left_to_exec = true;
     size_t next = 0;
     for (size_t i = 0; i < named->count && is_left_to_exec; i += named->step) {
         bool is_found =
-            next < found_count(found) && found_spans(found)[next].at == named->keys[i].at;
+            next < found_count(found) && found_keys(found)[next].text.at == named->keys[i].at;
+        bool is_granted = is_found && found_keys(found)[next].granted;
         next += is_found;
         if (!is_found || !is_noted)
-            is_left_to_exec = queued_writes_remember(client, proof, named->keys[i], is_found);
+            is_left_to_exec = queued_writes_remember(client, proof, named->keys[i], is_granted);
     }
     is_left_to_exec |= is_noted;
     return is_left_to_exec && found_count(found) ? kind + QUEUED * PROOFS : kind;

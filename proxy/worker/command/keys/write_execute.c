@@ -34,16 +34,16 @@ static void note_executed(struct client *client, struct reply_slot *slot,
     while (queued_writes_next(&rest, &write))
         count++;
     for (size_t i = 0; i < found_count(deleted); i++)
-        bytes += found_spans(deleted)[i].length;
+        bytes += found_keys(deleted)[i].text.length;
     if (!count)
         return;
     if (!reply_slot_try_lookup_room(slot, count, bytes))
         out_of_memory();
     for (size_t i = 0; i < found_count(deleted); i++)
-        write_note_key(slot, write_key_by_text(slot->serving, found_spans(deleted)[i]), true);
+        write_note_key(slot, write_key_by_text(slot->serving, found_keys(deleted)[i].text), true);
     while (queued_writes_next(&written, &write)) {
-        struct lookup *lookup = &slot->lookups[slot->lookup_count];
-        write_note_key(slot, write.key, false);
+        struct lookup *lookup = write_note_key(slot, write.key, false);
+        lookup->granted = write.granted;
         lookup->command = write.command;
         lookup->proof = write.proof;
     }
@@ -93,7 +93,10 @@ static void execute_behind_fills(struct client *client, const struct request *re
     while (queued_writes_next(&rest, &write)) {
         const struct lookup lookup = {
             .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
-        if (!write_tell_keeper(&lookup) && write.granted)
+        bool takes_place = write_tell_keeper(&lookup);
+        if (takes_place && !write.granted)
+            write_grant(client, override_places(write.key.text.length));
+        else if (!takes_place && write.granted)
             places += override_places(write.key.text.length);
     }
     if (places)

@@ -2,6 +2,7 @@
  * has done the write. */
 #include "worker/command/keys/write_found.h"
 
+#include "base/clock.h"
 #include "worker/client/queued_writes.h"
 #include "worker/command/keys/vanishing.h"
 
@@ -12,16 +13,30 @@ enum write_needs write_needs(const struct serving *serving, struct key key, enum
     return guard_write_needs(serving->view, &serving->overrides, key, worth);
 }
 
+static bool is_hinted(const struct serving *serving, struct key key)
+{
+    return overrides_find(&serving->overrides, key, clock_ms()).kind == OVERRIDE_HINT;
+}
+
+/* made->granted: whether it is to have places. While a write is under way its key has an entry,
+ * though none may be needed afterwards. What it waits for may outlast the hint that is there. */
 static bool must_note(const struct serving *serving, const struct named *named, struct span text,
-                      enum worth worth)
+                      enum worth worth, struct made_key *made)
 {
     int keyspace = guard_match(serving_config(serving), text);
+    *made = (struct made_key){.text = text};
     if (keyspace == NOT_GUARDED)
         return false;
     struct key key = key_make(keyspace, text);
-    if (watch_has(serving->watch, key) || (named->waits && worth == ALSO_HELD))
-        return true;
-    return !named->deleted && write_needs(serving, key, worth) != WRITE_NEEDS_NOTHING;
+    bool waits = named->waits && worth == ALSO_HELD;
+    bool is_meant = waits || watch_has(serving->watch, key);
+    if (named->deleted)
+        return is_meant;
+    enum write_needs needs = write_needs(serving, key, worth);
+    if (needs == WRITE_NEEDS_NOTHING && !is_meant)
+        return false;
+    made->granted = waits || needs == WRITE_NEEDS_HINT || !is_hinted(serving, key);
+    return true;
 }
 
 static bool has_room(struct client *client, size_t places)
@@ -46,21 +61,24 @@ size_t found_places(const struct buffer *found)
 {
     size_t places = 0;
     for (size_t i = 0; i < found_count(found); i++)
-        places += override_places(found_spans(found)[i].length);
+        if (found_keys(found)[i].granted)
+            places += override_places(found_keys(found)[i].text.length);
     return places;
 }
 
 void write_find_some(const struct serving *serving, const struct named *named, size_t first,
                      size_t end, enum worth worth, struct buffer *found)
 {
+    struct made_key one;
     for (size_t i = first; i < end; i += named->step)
-        if (must_note(serving, named, named->keys[i], worth))
-            buffer_append(found, (const char *)&named->keys[i], sizeof *named->keys);
+        if (must_note(serving, named, named->keys[i], worth, &one))
+            buffer_append(found, (const char *)&one, sizeof one);
 }
 
 bool write_is_granted(struct client *client, const struct named *named, const struct buffer *found)
 {
-    return !found_count(found) || named->deleted || has_room(client, found_places(found));
+    size_t places = named->deleted ? 0 : found_places(found);
+    return !places || has_room(client, places);
 }
 
 /* Nothing is taken: what is new among them is asked for afterwards. */
@@ -90,13 +108,15 @@ static bool begin_queued(struct client *client, struct queued_write *write)
 {
     struct serving *serving = client->serving;
     static const struct named queued = {.deleted = false};
-    if (!must_note(serving, &queued, write->key.text, ALSO_HELD))
+    struct made_key made;
+    if (!must_note(serving, &queued, write->key.text, ALSO_HELD, &made))
         return false;
     write->key = key_make(guard_match(serving_config(serving), write->key.text), write->key.text);
     overrides_begin_write(&serving->overrides, write->key);
-    if (!write->granted)
+    if (made.granted && !write->granted)
         write_grant(client, override_places(write->key.text.length));
-    write->begun = write->granted = true;
+    write->granted |= made.granted;
+    write->begun = true;
     return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include "guard/guard.h"
 #include "worker/client/client.h"
+#include "worker/client/queued_writes.h"
 #include "worker/request/request.h"
 
 /* By this worker's view and entries; see guard.h. */
@@ -21,7 +22,8 @@ struct named {
 /* Of a request whose number of arguments its command allows. */
 struct named named_by(const struct request *request);
 
-/* Appends those from `first` up to `end` that must be noted: an array of spans. */
+/* Appends those from `first` up to `end` that must be noted: an array of struct made_key, of which
+ * those are to have places that need a hint. */
 void write_find_some(const struct serving *serving, const struct named *named, size_t first,
                      size_t end, enum worth worth, struct buffer *found);
 
@@ -42,21 +44,21 @@ void write_grant(struct client *client, size_t places);
  */
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found);
 
-static inline const struct span *found_spans(const struct buffer *found)
+static inline const struct made_key *found_keys(const struct buffer *found)
 {
-    return (const struct span *)(const void *)buffer_span(found).at;
+    return (const struct made_key *)(const void *)buffer_span(found).at;
 }
 
 static inline size_t found_count(const struct buffer *found)
 {
-    return buffer_length(found) / sizeof(struct span);
+    return buffer_length(found) / sizeof(struct made_key);
 }
 
 /* EXEC: of the keys that its transaction is to write these are left that must be noted by now, and
  * their write has begun. It cannot be refused any more. */
 void write_find_queued(struct client *client);
 
-/* Of the table of overrides. */
+/* Of the table of overrides: a key that has its hint there takes no more. */
 size_t found_places(const struct buffer *found);
 
 #endif

@@ -42,7 +42,7 @@ void write_reject_each(struct reply_slot *slot, struct span reply);
 struct key write_key_by_text(const struct serving *serving, struct span text);
 
 /* Of a key whose write has begun, or which is deleted; the slot has room for it. */
-void write_note_key(struct reply_slot *slot, struct key key, bool deleted);
+struct lookup *write_note_key(struct reply_slot *slot, struct key key, bool deleted);
 
 /* What the slot has noted of such a one is done. It waits for the answer. Says whether it needs a
  * place of the overrides for that. */
@@ -53,10 +53,10 @@ bool write_try_room(struct reply_slot *slot, const struct buffer *found);
 
 /* Before the command goes to the cache: the slot has room for them. A key that was found may be of
  * no keyspace any more. */
-void write_note_some(struct reply_slot *slot, const struct span *keys, size_t count);
+void write_note_some(struct reply_slot *slot, const struct made_key *keys, size_t count);
 
 /* What a write has taken of its client's share, and its host's, and does not need goes back. */
-void write_settle_places(struct reply_slot *slot, size_t places);
+void write_give_back(struct reply_slot *slot, size_t places);
 
 /* There are no places for a write's keys: counted, and told of. */
 void write_count_refusal(struct client *client);

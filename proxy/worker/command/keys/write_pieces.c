@@ -121,7 +121,7 @@ static bool settle_found(struct large_write *large)
     if (!large->is_granted && large->worth == LACKED)
         return refuse(large, false);
     if (large->is_granted && found_count(found) && !write_try_room(slot, found)) {
-        write_settle_places(slot, large->named.deleted ? 0 : found_places(found));
+        write_give_back(slot, large->named.deleted ? 0 : found_places(found));
         return refuse(large, true);
     }
     if (!large->is_granted) {
@@ -162,7 +162,7 @@ static bool note_piece(struct large_write *large)
     struct reply_slot *slot = large->piecemeal.slot;
     struct range range = write_next_piece(large->next, found_count(&large->found), 1);
     size_t count = range.end - range.first, before = overrides_places(&slot->serving->overrides);
-    write_note_some(slot, found_spans(&large->found) + range.first, count);
+    write_note_some(slot, found_keys(&large->found) + range.first, count);
     size_t taken = overrides_places(&slot->serving->overrides) - before;
     change_meant(large, large->meant - (taken < large->meant ? taken : large->meant));
     turn_worked(&slot->serving->turn, count);
@@ -177,12 +177,12 @@ static bool note_piece(struct large_write *large)
 static void give_up(struct large_write *large)
 {
     struct reply_slot *slot = large->piecemeal.slot;
-    const struct span *found = found_spans(&large->found);
+    const struct made_key *found = found_keys(&large->found);
     size_t places = 0;
     bool gives_back = large->is_granted && !large->is_queued;
     for (size_t i = large->next; gives_back && i < found_count(&large->found); i++)
-        places += large->named.deleted ? 0 : override_places(found[i].length);
-    write_settle_places(slot, places);
+        places += found[i].granted ? override_places(found[i].text.length) : 0;
+    write_give_back(slot, places);
     write_conclude(slot, false);
 }
 

@@ -135,6 +135,37 @@ static void nor_does_one_leave_before_that_which_anothers_new_hint_covers(void *
     bench_finish(&bench);
 }
 
+/* Refused it would be, if it did: there is none left. */
+static void a_key_that_has_its_hint_takes_no_place(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "max_hints: 1\n");
+    uint64_t now = clock_ms();
+    struct override hint = {
+        .kind = OVERRIDE_HINT, .since = now, .until = now + 60000, .sticky = true, .epoch = now};
+    struct key key = key_make(ITEMS, span_of("item:new"));
+    overrides_set(&bench.serving->overrides, key, hint);
+    for (size_t i = 0; i < 2; i++) { /* the second is not covered any more when it is done */
+        type(bench.client, SET_NEW);
+        must_send(bench.shared, SET_NEW);
+        assert_int_equal(bench.client->hints.count, 0);
+        hint.sticky = !i;
+        hint.until = i ? now : hint.until;
+        overrides_set(&bench.serving->overrides, key, hint);
+        cache_says(bench.shared, OK);
+        struct write_request *write =
+            (struct write_request *)(void *)next_message(bench.keeper, MESSAGE_WRITE);
+        assert_int_equal(write->wants_hint, i);
+        mailbox_return(&write->message);
+        hear_keeper(&bench);
+        must_reply(bench.client, OK);
+        assert_int_equal(bench.client->hints.count, i);
+        assert_int_equal(bench.client->host->hints.count, i);
+    }
+    bench_finish(&bench);
+}
+
 /* What the cache has refused has made no key: nobody hears of it, and it is rejected again. */
 static void a_refused_write_leaves_nothing(void **state)
 {
@@ -419,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_key_too_long_for_the_clients_share_is_refused_before_it_is_sent),
         cmocka_unit_test(the_reply_waits_until_every_worker_admits_a_new_key),
         cmocka_unit_test(nor_does_one_leave_before_that_which_anothers_new_hint_covers),
+        cmocka_unit_test(a_key_that_has_its_hint_takes_no_place),
         cmocka_unit_test(a_refused_write_leaves_nothing),
         cmocka_unit_test(the_writers_next_command_finds_its_key_admitted),
         cmocka_unit_test(a_hint_is_given_until_the_keeper_has_made_it_stick),
