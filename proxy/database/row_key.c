@@ -42,7 +42,7 @@ bool row_identity_tells(const struct key_template *key, struct pgoutput_relation
 {
     struct pgoutput_column column;
     size_t told = 0;
-    if (relation.identity != 'i')
+    if (relation.identity == 'f')
         return true;
     while (pgoutput_column_next(&relation, &column))
         for (size_t c = 0; c < key->columns; c++)

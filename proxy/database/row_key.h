@@ -17,9 +17,8 @@ struct row_shape {
 int row_shape_read(struct row_shape *shape, const struct key_template *key,
                    struct pgoutput_relation relation, const char **missing);
 
-/* Whether an update of the key tells the one before, as far as the description of the relation,
- * which has the key's columns, says. Of a partitioned table that is sure only if its identity is an
- * index: else that of each partition counts. */
+/* Whether an update of the key tells the one before: whether the relation's replica identity has
+ * the key's columns. */
 bool row_identity_tells(const struct key_template *key, struct pgoutput_relation relation);
 
 /* Whether the rows of the event are such rows. */

@@ -21,10 +21,11 @@ struct followed *follower_followed(const struct config *config)
     return all;
 }
 
-static struct key_template key_of(const struct follower *follower, const struct followed *followed)
+struct key_template follower_key(const struct follower *follower, size_t place)
 {
-    return dependency_key(followed->dependency,
-                          &follower->config->keyspaces[followed->keyspace].key);
+    const struct followed *followed = &follower->followed[place];
+    const struct key_template *key = &follower->config->keyspaces[followed->keyspace].key;
+    return followed->dependency ? dependency_key(followed->dependency, key) : *key;
 }
 
 int follower_depended(struct follower *follower, const struct followed *followed, uint32_t subxid)
@@ -39,7 +40,7 @@ static int take_tuple(struct follower *follower, size_t place, uint32_t subxid,
                       struct pgoutput_tuple tuple, struct pgoutput_tuple spare)
 {
     const struct followed *followed = &follower->followed[place];
-    struct key_template key = key_of(follower, followed);
+    struct key_template key = follower_key(follower, place);
     switch (row_key_read(&transaction_shapes(follower->open)[place], &key, tuple, spare,
                          &follower->new_key)) {
     case ROW_KEY_WHOLE:
@@ -55,14 +56,14 @@ static int take_tuple(struct follower *follower, size_t place, uint32_t subxid,
 }
 
 /* Without an old tuple no column of the replica identity has changed, and those of `on` are among
- * them: the database was asked about that when the generation was built. */
+ * them: else the keyspace has been given up (take_at()). */
 int follower_take_depended(struct follower *follower, size_t place,
                            const struct pgoutput_event *event)
 {
     static const struct pgoutput_tuple none = {0};
     const struct followed *followed = &follower->followed[place];
     int status = 0;
-    if (!key_of(follower, followed).columns)
+    if (!follower_key(follower, place).columns)
         return follower_depended(follower, followed, event->xid);
     if (!row_shape_fits(&transaction_shapes(follower->open)[place], event))
         return follower_give_up(follower, followed->keyspace,
@@ -80,16 +81,12 @@ int follower_describe_depended(struct follower *follower, size_t place,
 {
     const char *missing;
     const struct followed *followed = &follower->followed[place];
-    struct key_template key = key_of(follower, followed);
+    struct key_template key = follower_key(follower, place);
     struct row_shape *shape = &transaction_shapes(follower->open)[place];
     shape->described = 0;
     if (row_shape_read(shape, &key, described, &missing) < 0)
         return follower_give_up(follower, followed->keyspace,
                                 "a table that keyspace %s depends on lacks a column of its `on`");
-    if (key.columns && !row_identity_tells(&key, described))
-        return follower_give_up(follower, followed->keyspace,
-                                "the replica identity of a table that keyspace %s depends on does "
-                                "not cover the columns of its `on`");
     shape->described = follower->descriptions;
     if (key.columns && !follower_has_identity(follower, place, described))
         return follower_give_up(follower, followed->keyspace, follower_altered);

@@ -41,9 +41,12 @@ struct follower {
     void *arg;
     struct followed *followed; /* in the order of config_followed() */
     size_t followed_count;
-    uint32_t *tables;              /* of each of them */
-    char *identities;              /* a letter of each, as of the build */
-    struct transaction *whole;     /* the one after the other that come whole, when committed */
+    uint32_t *tables;          /* of each of them */
+    char *identities;          /* a letter of each, as of the build */
+    uint32_t described;        /* the one whose next row is told by the identity that was described
+                                  last: its own, or a partition's; 0: none */
+    bool *lacking;             /* of each place of that table: the identity lacks the key */
+    struct transaction *whole; /* the one after the other that come whole, when committed */
     struct transaction **streamed; /* those that come in pieces, while they are in progress */
     size_t streamed_count, streamed_size;
     size_t *room; /* in each filter, for what the open one inserts, if it is in progress */
@@ -79,6 +82,8 @@ int follower_take_depended(struct follower *follower, size_t place,
                            const struct pgoutput_event *event);
 int follower_describe_depended(struct follower *follower, size_t place,
                                struct pgoutput_relation described);
+/* Of the table in this place: the key that its rows tell; without columns where they tell none. */
+struct key_template follower_key(const struct follower *follower, size_t place);
 bool follower_has_identity(const struct follower *follower, size_t place,
                            struct pgoutput_relation described); /* that of the build */
 int follower_depended(struct follower *follower, const struct followed *followed, uint32_t subxid);

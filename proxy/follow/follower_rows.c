@@ -55,6 +55,13 @@ static int unknown_key(struct follower *follower, int keyspace)
                             "replica identity must cover the key columns");
 }
 
+static int unknown_depended(struct follower *follower, int keyspace)
+{
+    return follower_give_up(follower, keyspace,
+                            "the replica identity of a table that keyspace %s depends on does not "
+                            "cover the columns of its `on`");
+}
+
 static const struct pgoutput_tuple no_tuple = {0};
 
 static enum row_key_outcome key_of(const struct follower *follower, int keyspace,
@@ -98,8 +105,9 @@ static bool same_key(const struct follower *follower)
 }
 
 /* Without an old tuple no column of the replica identity has changed, and the key columns are among
- * them. Where the key is another one now, the new one is put in before the old one is noted as
- * gone: of a row that is there all the time one of its keys is always known. */
+ * them: else nothing is rejected of the keyspace (take_at()). Where the key is another one now, the
+ * new one is put in before the old one is noted as gone: of a row that is there all the time one of
+ * its keys is always known. */
 static int take_update(struct follower *follower, int keyspace, const struct pgoutput_event *event)
 {
     enum row_key_outcome is =
@@ -137,10 +145,20 @@ static int take_row(struct follower *follower, int keyspace, const struct pgoutp
     }
 }
 
+/* DDL is not in the log, but the first row behind it is told with its table's description. A row
+ * whose old key would not be told may have another key than it had: from here on nothing is
+ * rejected of the keyspace, before the row's transaction is over. */
 static int take_at(struct follower *follower, size_t place, const struct pgoutput_event *event)
 {
-    return follower->followed[place].dependency ? follower_take_depended(follower, place, event)
-                                                : take_row(follower, (int)place, event);
+    const struct followed *followed = &follower->followed[place];
+    int status = 0;
+    if (follower->described == event->relation && follower->lacking[place])
+        status = followed->dependency ? unknown_depended(follower, followed->keyspace)
+                                      : unknown_key(follower, followed->keyspace);
+    if (status)
+        return status;
+    return followed->dependency ? follower_take_depended(follower, place, event)
+                                : take_row(follower, (int)place, event);
 }
 
 static int take_change(struct follower *follower, const struct pgoutput_event *event)
@@ -150,6 +168,7 @@ static int take_change(struct follower *follower, const struct pgoutput_event *e
     for (size_t i = 0; i < follower->followed_count && !status; i++)
         if (follower->tables[i] == event->relation)
             status = take_at(follower, i, event);
+    follower->described = 0;
     return status;
 }
 
@@ -172,6 +191,7 @@ static int take_truncate(struct follower *follower, const struct pgoutput_event 
         for (size_t i = 0; i < follower->followed_count && !status; i++)
             if (follower->tables[i] == table)
                 status = take_emptied(follower, i, event->xid);
+    follower->described = 0;
     return status;
 }
 
@@ -195,8 +215,6 @@ static int describe_one(struct follower *follower, int keyspace, struct pgoutput
     if (row_shape_read(shape, key, described, &missing) < 0)
         return follower_give_up(follower, keyspace,
                                 "the table of keyspace %s lacks a column of its key");
-    if (!row_identity_tells(key, described))
-        return unknown_key(follower, keyspace);
     shape->described = follower->descriptions;
     if (!follower_has_identity(follower, (size_t)keyspace, described))
         return follower_give_up(follower, keyspace, follower_altered);
@@ -210,6 +228,22 @@ static int describe_at(struct follower *follower, size_t place, struct pgoutput_
                : describe_one(follower, (int)place, described);
 }
 
+/* The rows of a partition are told as those of the partitioned table, but by the partition's own
+ * identity, and what the server describes before the first of them is the one, then the other:
+ *
+ *   Relation items, Relation items_1, Insert items         (pgoutput.c, maybe_send_schema())
+ *
+ * That of the partitioned table itself says nothing: it may have none. A truncation comes behind
+ * the descriptions of all its tables, and of no partition. */
+static void look_at_identity(struct follower *follower, struct pgoutput_relation described)
+{
+    for (size_t i = 0; i < follower->followed_count && follower->described; i++) {
+        struct key_template key = follower_key(follower, i);
+        if (follower->tables[i] == follower->described)
+            follower->lacking[i] = !row_identity_tells(&key, described);
+    }
+}
+
 /* Counted, so that of two descriptions of a table the later one can be told, whichever transaction
  * it came in (share_descriptions()). */
 static int describe(struct follower *follower, const struct pgoutput_event *event)
@@ -217,8 +251,11 @@ static int describe(struct follower *follower, const struct pgoutput_event *even
     int status = 0;
     follower->descriptions++;
     for (size_t i = 0; i < follower->followed_count && !status; i++)
-        if (follower->tables[i] == event->described.id)
+        if (follower->tables[i] == event->described.id) {
+            follower->described = event->described.id;
             status = describe_at(follower, i, event->described);
+        }
+    look_at_identity(follower, event->described);
     return status;
 }
 

@@ -231,6 +231,7 @@ static void release(struct follower *follower)
     buffer_finish(&follower->old_key);
     free(follower->tables);
     free(follower->identities);
+    free(follower->lacking);
     free(follower->followed);
     free(follower->room);
     free(follower->left);
@@ -264,6 +265,7 @@ static struct follower *create(uv_loop_t *loop, const struct follower_options *o
     follower->tables = xcalloc(follower->followed_count, sizeof *follower->tables);
     memcpy(follower->tables, options->tables, follower->followed_count * sizeof *follower->tables);
     follower->identities = xstrdup(options->identities);
+    follower->lacking = xcalloc(follower->followed_count, sizeof *follower->lacking);
     follower->room = xcalloc(keyspaces, sizeof *follower->room);
     follower->left = xcalloc(keyspaces, sizeof *follower->left);
     follower->whole = transaction_create(0, follower->followed_count);

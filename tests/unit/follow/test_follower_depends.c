@@ -138,18 +138,7 @@ static void what_is_rolled_back_is_not_told(void **state)
     bench_finish(&bench);
 }
 
-static void an_identity_that_does_not_tell_the_key_is_a_fault(void **state)
-{
-    struct bench bench;
-    (void)state;
-    bench_init(&bench);
-    begin();
-    assert_true(feed(compose("cwsschcswwcswwcsww", 'R', LINE_TABLE, "public", "lines", 'i', 3, 1,
-                             "id", 20, -1, 1, "who", 25, -1, 0, "nr", 20, -1)) < 0);
-    bench_finish(&bench);
-}
-
-static void nor_is_one_trusted_that_is_not_that_of_the_build(void **state)
+static void an_identity_that_is_not_that_of_the_build_is_a_fault(void **state)
 {
     struct bench bench;
     (void)state;
@@ -191,8 +180,7 @@ int main(void)
         cmocka_unit_test(many_rows_of_a_table_that_never_tells_are_told_once),
         cmocka_unit_test(a_truncation_changes_all_values_and_empties_no_filter),
         cmocka_unit_test(what_is_rolled_back_is_not_told),
-        cmocka_unit_test(an_identity_that_does_not_tell_the_key_is_a_fault),
-        cmocka_unit_test(nor_is_one_trusted_that_is_not_that_of_the_build),
+        cmocka_unit_test(an_identity_that_is_not_that_of_the_build_is_a_fault),
         cmocka_unit_test(of_a_table_without_on_the_identity_does_not_matter),
         cmocka_unit_test(a_row_without_its_description_is_a_fault),
     };
