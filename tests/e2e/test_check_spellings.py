@@ -103,6 +103,19 @@ def test_type_that_is_printed_with_names_is_refused(check, database, kind, withi
     assert "such as oid or text" in text
 
 
+@pytest.mark.parametrize("sync", ["replication", "poll", "none"])
+@pytest.mark.parametrize("kind", ["pair", "checked_pair"])
+def test_composite_type_is_refused(check, database, kind, sync):
+    database.execute(f"""
+        CREATE TYPE pair AS (a int, b text);
+        CREATE DOMAIN checked_pair AS pair;
+        CREATE TABLE items (id {kind} PRIMARY KEY, payload text NOT NULL)""")
+    publish(database, keyspace())
+    text, _ = check(keyspace(), sync=sync).one("error")
+    assert f"column id is of type {kind}, a composite, and" in text
+    assert "its rows could not be loaded" in text
+
+
 @pytest.mark.parametrize("kind", ["text", "varchar", "varchar(9)", "mood", "word",
                                   'text COLLATE "C"'])
 def test_type_whose_values_have_one_spelling_is_not_mentioned(check_type, kind):

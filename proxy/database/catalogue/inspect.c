@@ -74,6 +74,7 @@ static const char list_columns[] =
     "                       AND p.amprocnum = 4)) THEN 'one'"
     "            WHEN t.typcategory = 'A' THEN 'array'"
     "            WHEN t.typtype IN ('r', 'm') THEN 'range'"
+    "            WHEN t.typtype = 'c' THEN 'composite'"
     "            WHEN t.typnamespace = 'pg_catalog'::regnamespace OR t.typname = 'citext'"
     "            THEN t.typname ELSE 'unknown' END,"
     "       b.not_null, a.attgenerated <> '', a.readable,"

@@ -64,6 +64,18 @@ static void report_looked_up(const struct subject *subject, int row)
     free(words);
 }
 
+/* In a comparison the server takes a parameter for a row of no type, which it reads from no text,
+ * whatever the index holds. */
+static void report_composite(const struct subject *subject, int row)
+{
+    subject_report(subject, PROBLEM_ERROR, NULL,
+                   "key: column %s is of type %s, a composite, and PostgreSQL compares one with no "
+                   "text: its rows could not be loaded; take a column for each of its fields into "
+                   "the key, or a text column",
+                   answer_text(subject->columns, row, COLUMN_NAME),
+                   answer_text(subject->columns, row, COLUMN_TYPE));
+}
+
 /* Equality is what the guard's own statements ask of a key column, and what a unique index is built
  * on: a json or a point has none. */
 static void look_at_type(const struct subject *subject, int row)
@@ -72,6 +84,8 @@ static void look_at_type(const struct subject *subject, int row)
     const char *type = answer_text(subject->columns, row, COLUMN_TYPE);
     if (!PQgetisnull(subject->columns, row, COLUMN_LOOKED_UP))
         report_looked_up(subject, row);
+    else if (strcmp(answer_text(subject->columns, row, COLUMN_SPELLING), "composite") == 0)
+        report_composite(subject, row);
     else if (!answer_true(subject->columns, row, COLUMN_HAS_EQUALITY))
         subject_report(subject, PROBLEM_ERROR, NULL,
                        "key: column %s is of type %s, which cannot be compared for equality; a key "
