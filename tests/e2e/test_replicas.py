@@ -359,6 +359,17 @@ class TestBehind:
         assert replica.client().get("item:7") == b"payload 7"
         gate.release()
 
+    @pytest.mark.parametrize("option", ["PXAT", "EXAT"])
+    def test_a_client_reads_no_more_what_it_read_for_the_last_time(
+            self, guard, fleet, replica, gate, read, database, option):
+        wait_read_from(guard, [replica])
+        gate.hold_answers()
+        before = lookups([replica])
+        assert read.execute_command("GETEX", "item:7", option, 1) in (b"payload 7", None)
+        assert [read.get("item:7") for _ in range(20)] == [b"payload 7"] * 20
+        assert lookups([replica]) == before
+        gate.release()
+
     def test_what_it_has_not_yet_is_asked_of_the_primary(self, guard, fleet, replica, gate, read):
         wait_read_from(guard, [replica])
         gate.hold_answers()

@@ -1,11 +1,13 @@
 /* The table of commands says which keys a command makes, not all that it changes (RENAME's first).
  * So whatever has a guarded key among its arguments, and is not known to read only, counts; and so
- * does what may write without naming a key.
+ * does what may write without naming a key. What is in the table of those that read may still take
+ * its key away (GETEX).
  */
 #include "worker/command/reads_order.h"
 
 #include "guard/guard.h"
 #include "worker/client/reads.h"
+#include "worker/command/keys/vanishing.h"
 
 static bool names_guarded(const struct serving *serving, const struct request *request)
 {
@@ -28,11 +30,12 @@ static bool may_write(const struct serving *serving, const struct request *reque
     case COMMAND_GET:
     case COMMAND_MGET:
     case COMMAND_EXISTS:
-    case COMMAND_READ:
     case COMMAND_MEMBER:
     case COMMAND_FILTER:
     case COMMAND_LOCAL:
         return false;
+    case COMMAND_READ:
+        return vanishing_has(request) && names_guarded(serving, request);
     case COMMAND_STATEFUL:
         return true;
     default:

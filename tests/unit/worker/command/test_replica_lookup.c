@@ -11,6 +11,7 @@
 #include "worker/upstream/pool.h"
 
 #define DEL_ITEM_1 "*2\r\n$3\r\nDEL\r\n$6\r\nitem:1\r\n"
+#define GETEX_OVER "*4\r\n$5\r\nGETEX\r\n$6\r\nitem:1\r\n$4\r\nPXAT\r\n$1\r\n1\r\n"
 #define SET_OTHER "*3\r\n$3\r\nSET\r\n$5\r\nother\r\n$1\r\nv\r\n"
 #define ONE "$3\r\none\r\n"
 #define MGET_BOTH "*3\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$6\r\nitem:2\r\n"
@@ -274,6 +275,27 @@ static void what_may_write_waits_for_lookups_at_replicas(void **state)
     bench_finish(&bench);
 }
 
+/* By which its key is gone. */
+static void what_reads_for_the_last_time_is_a_write(void **state)
+{
+    struct bench bench;
+    (void)state;
+    struct upstream *replica = begin(&bench);
+    type(bench.client, GET_ITEM_2 GETEX_OVER GET_ITEM_1);
+    must_send(replica, GET_ITEM_2);
+    must_send(bench.shared, "");
+    cache_says(replica, ONE);
+    hear_keeper(&bench);
+    must_send(bench.shared, GETEX_OVER GET_ITEM_1);
+    must_send(replica, "");
+    cache_says(bench.shared, ONE);
+    cache_says(bench.shared, "$1\r\nv\r\n");
+    hear_keeper(&bench);
+    must_reply(bench.client, ONE ONE "$1\r\nv\r\n");
+    assert_true(bench.client->reads.wrote || bench.client->reads.primary_until > clock_ms());
+    bench_finish(&bench);
+}
+
 static void whoever_wrote_reads_at_the_primary_for_the_time_of_the_lag(void **state)
 {
     struct bench bench;
@@ -334,6 +356,7 @@ int main(void)
         cmocka_unit_test(what_the_primary_said_long_ago_makes_nothing_fresh),
         cmocka_unit_test(one_that_is_not_near_is_not_even_connected_to),
         cmocka_unit_test(what_may_write_waits_for_lookups_at_replicas),
+        cmocka_unit_test(what_reads_for_the_last_time_is_a_write),
         cmocka_unit_test(whoever_wrote_reads_at_the_primary_for_the_time_of_the_lag),
         cmocka_unit_test(what_is_not_guarded_makes_no_difference),
         cmocka_unit_test(primaries_alone_are_asked_when_it_is_set_so),
