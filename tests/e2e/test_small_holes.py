@@ -32,8 +32,26 @@ def test_who_may_not_read_a_key_does_not_learn_whether_it_exists(start_guard, it
     with guard.wire() as wire:
         assert wire.ask("AUTH", reader, "x") == b"+OK\r\n"
         present, absent = wire.ask(*words, "item:1"), wire.ask(*words, "item:901")
-    assert b"-NOPERM" in present and absent == present
+    assert present.startswith(b"-NOPERM") and absent == present
     assert guard.keyspace()["loads"] == 0
+
+
+@pytest.mark.parametrize("rights", [["+@all", "~item:1*", "~plain"], ["+@all", "-mget", "~*"]],
+                         ids=["the key", "MGET"])
+def test_what_the_cache_denies_the_guards_own_user_the_database_does_not_tell(
+        start_guard, items, cache, rights):
+    admin = cache.client()
+    admin.execute_command("ACL", "SETUSER", "limited", "on", ">pw", *rights)
+    try:
+        guard = start_guard(items(), cache=cache.url.replace("redis://", "redis://limited:pw@"))
+        with guard.wire() as wire:
+            assert wire.ask("MGET", "item:1", "item:2").startswith(b"-NOPERM")
+            assert wire.ask("MGET", "item:900", "item:2", "plain").startswith(b"-NOPERM")
+            assert wire.ask("MGET", "item:900") == b"*1\r\n$-1\r\n"
+            assert guard.keyspace()["loads"] == 0
+            assert wire.ask("GET", "item:1") == b"$9\r\npayload 1\r\n"
+    finally:
+        admin.acl_deluser("limited")
 
 
 def test_who_may_read_learns_of_absence_without_a_load(start_guard, items, cache):

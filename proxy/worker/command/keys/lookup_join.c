@@ -40,11 +40,11 @@ static void begin_list(struct reply_slot *slot)
     buffer_finish(&header);
 }
 
-static void join_next(struct joining *joining, struct span answer)
+static void join_next(struct joining *joining, const struct lookup *lookup, struct span answer)
 {
     if (joining->lists)
         reply_slot_cache_part(joining->piecemeal.slot, answer);
-    else if (reply_is_error(answer) && !joining->error.length)
+    else if (!lookup->rejected && reply_is_error(answer) && !joining->error.length)
         joining->error = answer;
     else
         joining->sum += span_is(answer, ":1\r\n");
@@ -95,9 +95,10 @@ static bool join_some(struct joining *joining, size_t most)
     size_t left = slot->lookup_count - joining->next, bytes = 0;
     size_t last = joining->next + (left < most ? left : most);
     while (slot->replies && joining->next < last && bytes < BYTES_AT_ONCE) {
-        struct span answer = lookup_answer(&slot->lookups[joining->next++], &joining->answers);
+        const struct lookup *lookup = &slot->lookups[joining->next++];
+        struct span answer = lookup_answer(lookup, &joining->answers);
         bytes += answer.length;
-        join_next(joining, answer);
+        join_next(joining, lookup, answer);
         if (joining->lists)
             forget(joining, answer);
     }

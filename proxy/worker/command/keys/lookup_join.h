@@ -11,8 +11,8 @@ enum { LOOKUPS_AT_ONCE = 512 }; /* of a command, before other clients have their
 /* All parts, in the order of the keys. */
 void lookup_join_list(struct reply_slot *slot);
 
-/* The sum of numbers that are 0 or 1, or the first error: a count that leaves out a key would be
- * wrong. */
+/* The sum of numbers that are 0 or 1, or the first error of a key that was not rejected: a count
+ * that leaves out a key would be wrong. */
 void lookup_join_sum(struct reply_slot *slot);
 
 #endif

@@ -17,6 +17,17 @@
 
 static const char no_memory[] = "NESTGUARD out of memory";
 
+/* Of an MGET that the cache has refused, for one of its keys or as a whole: as at Redis that is the
+ * answer to all of them. */
+static const struct reply_slot_kind refused_kind, refused_each_kind;
+
+static bool is_refused(const struct reply_slot *slot)
+{
+    return slot->kind == &refused_kind || slot->kind == &refused_each_kind;
+}
+
+static const struct reply_slot_kind exists_kind;
+
 /* ---- MGET ---- */
 
 /* The same for one key of several. */
@@ -34,6 +45,28 @@ static void fail_lookup(struct lookup *lookup, const char *why)
 static struct range range_asked(const struct reply_slot *slot, unsigned index)
 {
     return lookup_many_range(slot, (size_t)index * LOOKUPS_AT_ONCE);
+}
+
+/* As to a GET: an error that is the cache's answer. */
+static bool refuses(struct span reply)
+{
+    return reply.at[0] == '-' && !answer_is_cache_failure(reply);
+}
+
+static void take_refusal(struct reply_slot *slot, struct range range, struct span refusal)
+{
+    for (size_t i = range.first; i < range.end; i++) {
+        struct lookup *lookup = &slot->lookups[i];
+        if (lookup->rejected)
+            continue;
+        size_t begun = lookup_begin(lookup);
+        if (lookup->keyspace != NOT_GUARDED)
+            course_after(lookup, true);
+        if (!is_refused(slot))
+            reply_slot_append(slot, &slot->reply, refusal);
+        lookup_end(lookup, begun);
+        slot->kind = slot->kind->asks_each ? &refused_each_kind : &refused_kind;
+    }
 }
 
 static void mget_failure(struct reply_slot *slot, unsigned index, const char *why)
@@ -90,6 +123,10 @@ static void mget_reply(struct reply_slot *slot, unsigned index, struct span repl
 {
     const char *at, *end = reply.at + reply.length;
     struct range range = range_asked(slot, index);
+    if (refuses(reply)) {
+        take_refusal(slot, range, reply);
+        return;
+    }
     if (!reply_is_list_of(reply, count_asked(slot, range))) {
         char why[ANSWER_WORDS];
         mget_failure(slot, index, answer_error_words(reply, why));
@@ -139,6 +176,12 @@ static const struct reply_slot_kind mget_kind = {.on_cache = mget_reply,
                                                  .on_loaded = answer_loaded,
                                                  .finish = lookup_join_list};
 
+static const struct reply_slot_kind refused_kind = {.on_cache = mget_reply,
+                                                    .on_cache_failure = mget_failure,
+                                                    .ask_again = mget_again,
+                                                    .on_loaded = answer_loaded,
+                                                    .finish = lookup_join_sum};
+
 /* In a cluster, of one key. */
 static void mget_one_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
@@ -149,6 +192,10 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
 {
     char why[ANSWER_WORDS];
     const char *at;
+    if (refuses(reply)) {
+        take_refusal(slot, (struct range){index, index + 1}, reply);
+        return;
+    }
     if (!reply_is_list_of(reply, 1)) {
         fail_lookup(&slot->lookups[index], answer_error_words(reply, why));
         return;
@@ -160,7 +207,7 @@ static void mget_one_reply(struct reply_slot *slot, unsigned index, struct span 
 /* A replica lacked the one key of a request, whose number is its place. */
 static void ask_one_again(struct reply_slot *slot, unsigned index)
 {
-    const char *name = slot->kind->finish == lookup_join_sum ? "EXISTS" : "MGET";
+    const char *name = slot->kind == &exists_kind ? "EXISTS" : "MGET";
     if (!reads_ask_again(slot, index, name, slot->lookups[index].key))
         fail_lookup(&slot->lookups[index], no_memory);
 }
@@ -171,6 +218,13 @@ static const struct reply_slot_kind mget_each_kind = {.on_cache = mget_one_reply
                                                       .on_loaded = answer_loaded,
                                                       .finish = lookup_join_list,
                                                       .asks_each = true};
+
+static const struct reply_slot_kind refused_each_kind = {.on_cache = mget_one_reply,
+                                                         .on_cache_failure = mget_one_failure,
+                                                         .ask_again = ask_one_again,
+                                                         .on_loaded = answer_loaded,
+                                                         .finish = lookup_join_sum,
+                                                         .asks_each = true};
 
 /* Where a request for these keys, of one node, is written: to a replica only for guarded ones. */
 static struct buffer *request_for(struct client *client, struct reply_slot *slot, unsigned index,
@@ -315,6 +369,8 @@ static const struct reply_slot_kind *kind_of(const struct request *request, bool
 void lookup_many_ask(struct client *client, struct reply_slot *slot, struct range range,
                      bool may_be_at_replica)
 {
+    if (is_refused(slot))
+        return;
     size_t passing = decide_all(slot, range);
     client->account.rejected_keys += range.end - range.first - passing;
     if (!range.first)

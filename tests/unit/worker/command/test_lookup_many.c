@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "command_bench.h"
+#include "worker/command/keys/lookup_many.h"
 
 #define MGET_FOUR                                                                                  \
     "*5\r\n$4\r\nMGET\r\n$6\r\nitem:1\r\n$5\r\nother\r\n$9\r\nitem:none\r\n$6\r\nitem:2\r\n"
@@ -87,16 +88,52 @@ static void a_short_reply_is_loaded_or_an_error(void **state)
     bench_finish(&bench);
 }
 
-static void a_refused_multi_key_get_is_loaded_or_an_error(void **state)
+static void without_the_cache_a_multi_key_get_is_loaded_or_an_error(void **state)
 {
     struct bench bench;
     (void)state;
     bench_init(&bench, "");
     type(bench.client, MGET_THREE);
-    cache_says(bench.shared, "-NOPERM no\r\n");
+    cache_says(bench.shared, "-LOADING it\r\n");
     load_row(&bench, "item:1", "one");
     load_outcome(&bench, "item:2", LOAD_ABSENT);
-    must_reply(bench.client, "*3\r\n$3\r\none\r\n-NOPERM no\r\n" NIL);
+    must_reply(bench.client, "*3\r\n$3\r\none\r\n-LOADING it\r\n" NIL);
+    bench_finish(&bench);
+}
+
+/* As with a GET: what it denies is not for the database to tell. */
+static void a_multi_key_get_that_the_cache_refuses_is_one_error(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    type(bench.client, MGET_FOUR);
+    must_send(bench.shared, MGET_THREE);
+    cache_says(bench.shared, "-NOPERM no\r\n");
+    must_not_ask(bench.keeper);
+    must_reply(bench.client, "-NOPERM no\r\n");
+    assert_int_equal(COUNTED(&bench, ITEMS, cache_failures), 0);
+    bench_finish(&bench);
+}
+
+/* Where each is asked for by itself, the others' answers are there or still to come. */
+static void a_key_that_the_cache_refuses_is_the_error_of_all(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_init(&bench, "");
+    struct span words[] = {span_of("MGET"), span_of("passed:x"), span_of("item:1"),
+                           span_of("item:2")};
+    const struct request request = {
+        .arguments = words, .count = 4, .command = command_find(words[0])};
+    bench.serving->permission = permission_begin(bench.serving->view);
+    lookup_each(bench.client, &request);
+    cache_says(bench.shared, "*1\r\n" NIL);
+    cache_says(bench.shared, "-NOPERM no\r\n");
+    must_reply(bench.client, "");
+    load_row(&bench, "item:1", "one");
+    must_reply(bench.client, "-NOPERM no\r\n");
+    buffer_clear(&bench.shared->out);
     bench_finish(&bench);
 }
 
@@ -167,7 +204,9 @@ int main(void)
         cmocka_unit_test(without_a_guarded_key_the_command_is_the_caches_alone),
         cmocka_unit_test(keys_beyond_one_probing_are_decided_too),
         cmocka_unit_test(a_short_reply_is_loaded_or_an_error),
-        cmocka_unit_test(a_refused_multi_key_get_is_loaded_or_an_error),
+        cmocka_unit_test(without_the_cache_a_multi_key_get_is_loaded_or_an_error),
+        cmocka_unit_test(a_multi_key_get_that_the_cache_refuses_is_one_error),
+        cmocka_unit_test(a_key_that_the_cache_refuses_is_the_error_of_all),
         cmocka_unit_test(existing_keys_are_counted),
         cmocka_unit_test(a_count_that_lacks_a_key_is_an_error),
         cmocka_unit_test(an_absent_key_counts_as_none),
