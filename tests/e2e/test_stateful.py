@@ -602,6 +602,21 @@ def test_a_lost_connection_ends_the_client_whose_state_it_held(guard, cache):
         wait_until(lambda: free.ask("PING") == b"+PONG\r\n", PATIENCE, "the shared connection")
 
 
+@pytest.mark.parametrize("before", [["WATCH k"], ["WATCH k", "UNWATCH"], ["MULTI"]], ids=" ".join)
+def test_reset_never_fails(guard, cache, before):
+    with guard.wire() as wire:
+        for line in before:
+            assert wire.ask(*line.split()) == b"+OK\r\n"
+        commands = guard.total("nestguard_commands_total")
+        cache.pause()
+        wire.send(command("RESET"))
+        wait_until(lambda: guard.total("nestguard_commands_total") > commands, PATIENCE, "RESET")
+        cache.kill()
+        assert wire.read_reply() == b"+RESET\r\n"
+        assert wire.ask("GET", "item:1") == bulk("payload 1")
+        assert is_shared(guard)
+
+
 def test_a_script_that_words_a_replica_s_refusal_ends_no_client(guard):
     with guard.wire() as wire:
         assert wire.ask("WATCH", "plain") == b"+OK\r\n"

@@ -11,6 +11,7 @@
 #include "worker/client/strangers.h"
 #include "worker/client/tracking.h"
 #include "worker/command/clients/client_command.h"
+#include "worker/command/reset.h"
 #include "worker/upstream/upstream.h"
 
 #include <stdlib.h>
@@ -450,42 +451,14 @@ static void quit(struct client *client, const struct request *request)
     client_leave(client);
 }
 
-/* Refused, as by a server that is older than it, it has changed nothing. */
-static void reset_reply(struct reply_slot *slot, unsigned index, struct span cache_reply)
-{
-    (void)index;
-    if (request_take_change(slot, cache_reply, span_is(cache_reply, "+RESET\r\n")))
-        pinned_reset(client_of(slot->replies));
-}
-
-static const struct reply_slot_kind reset_kind = {.on_cache = reset_reply,
-                                                  .on_cache_failure = request_take_failure};
-
-/* The own connection goes with all that was set on it. What the client sent before must be done
- * with it first. */
-static void reset(struct client *client, const struct request *request)
-{
-    if (request->count == 1 && client->reply_off) /* CLIENT REPLY SKIP has effect all the same */
-        client->replies.muted = client->reply_off = false;
-    if (request->count > 1) {
-        request_forward(request, client);
-    } else if (client->pinned.own) {
-        request_forward_as(request, client, &reset_kind);
-        client_settle(client);
-    } else {
-        resp_write_status(client_reply(client), "RESET");
-        pinned_reset(client);
-        client_settle(client);
-    }
-}
-
 void local_dispatch(struct client *client, const struct request *request)
 {
     static const struct {
         const char *name;
         void (*run)(struct client *, const struct request *);
-    } rows[] = {{"AUTH", auth},   {"HELLO", hello},      {"QUIT", quit},
-                {"RESET", reset}, {"SELECT", select_db}, {"CLIENT", client_command}};
+    } rows[] = {{"AUTH", auth},        {"HELLO", hello},
+                {"QUIT", quit},        {"RESET", reset_dispatch},
+                {"SELECT", select_db}, {"CLIENT", client_command}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, request->command->name) == 0) {
             rows[i].run(client, request);

@@ -650,6 +650,27 @@ static void another_database_has_other_keys(void **state)
     bench_finish(&bench);
 }
 
+/* What it was to end went with the connection. */
+static void reset_never_fails(void **state)
+{
+    static const char *const before[] = {MULTI, "*2\r\n$5\r\nWATCH\r\n$1\r\nk\r\n"};
+    struct bench bench;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        bench_init(&bench, "");
+        type(bench.client, before[i]);
+        cache_says(own(&bench), OK);
+        must_reply(bench.client, OK);
+        struct upstream *had = own(&bench);
+        type(bench.client, "*1\r\n$5\r\nRESET\r\n" GET_ABSENT);
+        cache_is_lost(had);
+        must_reply(bench.client, "+RESET\r\n" NIL);
+        assert_int_equal(bench.client->state, CLIENT_OPEN);
+        assert_ptr_equal(bench.client->upstream, bench.shared);
+        bench_finish(&bench);
+    }
+}
+
 static void reset_ends_every_state(void **state)
 {
     struct bench bench;
@@ -729,6 +750,7 @@ int main(void)
         cmocka_unit_test(a_monitor_is_one_when_the_cache_says_so),
         cmocka_unit_test(a_tracking_client_may_not_read_guarded_keys),
         cmocka_unit_test(another_database_has_other_keys),
+        cmocka_unit_test(reset_never_fails),
         cmocka_unit_test(reset_ends_every_state),
         cmocka_unit_test(a_relay_passes_what_a_replica_says_and_bytes_of_any_kind_back),
     };
