@@ -347,6 +347,58 @@ def test_tracking_redirects_to_a_client_of_the_guard(guard, cache):
         assert wire.ask("CLIENT", "GETREDIR") == b":-1\r\n"
 
 
+def own_connections(guard):
+    return guard.status()["own_connections"]
+
+
+INVALIDATED = (b"*3\r\n" + bulk("message") + bulk("__redis__:invalidate") + b"*1\r\n" + bulk("plain"),
+               b">2\r\n" + bulk("invalidate") + b"*1\r\n" + bulk("plain"))
+
+
+@pytest.mark.parametrize("state, end, again, heard", [
+    (["SUBSCRIBE", "__redis__:invalidate"], ["UNSUBSCRIBE"], ["SUBSCRIBE", "__redis__:invalidate"],
+     INVALIDATED[0]),
+    (["WATCH", "k"], ["UNWATCH"], ["PING"], INVALIDATED[1])], ids=["subscribes", "watches"])
+@pytest.mark.parametrize("leaves", ["ends its tracking", "resets", "goes"])
+def test_the_connection_of_who_is_redirected_to_is_kept(crowd, guard, cache, state, end, again, heard,
+                                                        leaves):
+    with guard.wire() as target, guard.wire() as idle:
+        number = number_of(target)
+        first = next(wire for wire in crowd if number_of(wire) >> 40 != number >> 40)
+        if state[0] == "WATCH":
+            target.ask("HELLO", 3)
+        target.ask(*state)
+        assert first.ask("CLIENT", "TRACKING", "ON", "REDIRECT", number) == b"+OK\r\n"
+        target.ask(*end)
+        idle.ask("WATCH", "k")
+        idle.ask("UNWATCH")
+        wait_until(lambda: own_connections(guard) < 3, PATIENCE, "an idle connection to be given back")
+        assert own_connections(guard) == 2
+        target.ask(*again)
+        assert first.ask("GET", "plain") == bulk(None)
+        cache.client().set("plain", "x")
+        assert target.read_reply() == heard
+        target.ask(*end)
+        if leaves == "goes":
+            first.close()
+        else:
+            first.ask(*(["CLIENT", "TRACKING", "OFF"] if leaves == "ends its tracking" else ["RESET"]))
+        wait_until(lambda: own_connections(guard) == 0, PATIENCE, "nobody's being needed")
+        assert target.ask("PING") == b"+PONG\r\n"
+
+
+def test_who_tracks_in_resp3_hears_that_the_redirection_is_broken(guard, cache):
+    with guard.wire() as target, guard.wire() as wire:
+        number = number_of(target)
+        wire.ask("HELLO", 3)
+        target.ask("SUBSCRIBE", "__redis__:invalidate")
+        assert wire.ask("CLIENT", "TRACKING", "ON", "REDIRECT", number) == b"+OK\r\n"
+        wire.ask("GET", "plain")
+        assert target.ask("RESET") == b"+RESET\r\n"
+        cache.client().set("plain", "x")
+        assert wire.read_reply().startswith(b">2\r\n$21\r\ntracking-redir-broken\r\n:")
+
+
 def test_no_evict_is_the_clients_and_needs_no_connection(guard):
     with guard.wire() as wire:
         assert wire.ask("CLIENT", "NO-EVICT", "ON") == b"+OK\r\n"

@@ -167,6 +167,7 @@ void pinned_reset(struct client *client)
     buffer_finish(&client->pinned.late);
     queued_forget(client);
     client->pinned.redirect = 0;
+    redirection_end(&client->pinned.redirection);
     client->pinned.channels = client->pinned.patterns = client->pinned.shards = 0;
     if (client->pinned.own)
         pinned_end(client);
@@ -240,6 +241,8 @@ void pinned_finish(struct client *client)
     if (pinned->own)
         pinned_give_back(client);
     tracking_finish(client);
+    redirection_end(&pinned->redirection);
+    redirection_end(&pinned->asked_redirection);
     listening_forget(client);
 }
 
@@ -366,8 +369,8 @@ static bool may_ping(const struct client *client, const struct upstream *upstrea
     unsigned states = client->pinned.states;
     if (upstream != client->pinned.own)
         return tracking_hears(client, upstream);
-    return states & hears && !(states & closed) && !client->replies.first &&
-           !client->pinned.caching;
+    bool is_told = states & hears || redirection_is_used(client->pinned.redirected);
+    return is_told && !(states & closed) && !client->replies.first && !client->pinned.caching;
 }
 
 static const struct upstream_owner owner = {.takes = takes,

@@ -67,6 +67,7 @@ void pinned_give_back(struct client *client)
         pinned_discount(client, 1);
     }
     pinned->own = NULL;
+    redirection_end(&pinned->redirected);
     pinned->footing = (struct pinned_footing){0};
     buffer_finish(&pinned->late); /* it was said there */
 }

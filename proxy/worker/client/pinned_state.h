@@ -3,6 +3,7 @@
 #define NESTGUARD_PINNED_STATE_H
 
 #include "base/buffer.h"
+#include "worker/client/redirection.h"
 #include <stdint.h>
 
 struct client;
@@ -132,20 +133,22 @@ struct pinned {
     bool caching;                 /* CLIENT CACHING was said there of the next command */
     uint64_t redirect;            /* with PINNED_TRACKING: another client's id; 0: none */
     uint64_t asked_redirect;      /* by the last CLIENT TRACKING */
-    struct upload *upload;        /* with PINNED_UPLOAD; else NULL */
-    uint64_t used;                /* clock_ms() when a command last needed `own` */
+    struct redirection *redirection, *asked_redirection; /* theirs, which are kept by that */
+    struct redirection *redirected;      /* of `own`, by others; NULL: it never was */
+    struct upload *upload;               /* with PINNED_UPLOAD; else NULL */
+    uint64_t used;                       /* clock_ms() when a command last needed `own` */
     unsigned channels, patterns, shards; /* subscribed to */
     struct reply_slot *subscribing;      /* of the last (UN)SUBSCRIBE */
     size_t awaited;                      /* messages that still answer it */
 };
 
-/* Whether there is state on the own connection. Where tracking has connections of its own it needs
- * none besides, and listening in a cluster never does. */
+/* Whether there is state on the own connection, or others redirect to it. Where tracking has
+ * connections of its own it needs none besides, and listening in a cluster never does. */
 static inline bool pinned_is_held(const struct pinned *pinned)
 {
     unsigned none =
         PINNED_SKIP | PINNED_LISTENS | (pinned->tracking.words.commands ? PINNED_TRACKING : 0);
-    return pinned->states & ~none;
+    return pinned->states & ~none || redirection_is_used(pinned->redirected);
 }
 
 /* False of nearly all clients: then neither pinned_flush() nor pinned_pace() has anything to do. */

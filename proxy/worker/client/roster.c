@@ -232,7 +232,8 @@ struct client *roster_find(const struct clients *clients, uint64_t id)
 /* One that is only kept just in case may go at any time. */
 uint64_t roster_cache_id(const struct client *client)
 {
-    bool needed = client->pinned.states & ~(unsigned)PINNED_SKIP || is_blocked(client);
+    bool needed = client->pinned.states & ~(unsigned)PINNED_SKIP || is_blocked(client) ||
+                  redirection_is_used(client->pinned.redirected);
     return client->pinned.own && needed ? upstream_cache_id(client->pinned.own) : 0;
 }
 

@@ -278,11 +278,13 @@ static void tracking_reply(struct reply_slot *slot, unsigned index, struct span 
     if (index)
         return;
     if (!reply_is_ok(cache_reply)) {
+        redirection_end(&client->pinned.asked_redirection);
         request_take_change(slot, cache_reply, false);
         return;
     }
     client->pinned.states |= PINNED_TRACKING;
     client->pinned.redirect = client->pinned.asked_redirect;
+    redirection_move(&client->pinned.redirection, &client->pinned.asked_redirection);
     slot->joined = true;
     if (pool_is_cluster(client_pool(client)))
         tracking_begin(client, slot);
@@ -290,8 +292,10 @@ static void tracking_reply(struct reply_slot *slot, unsigned index, struct span 
 
 static void tracking_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
-    if (!index)
-        request_take_failure(slot, index, why);
+    if (index)
+        return;
+    redirection_end(&client_of(slot->replies)->pinned.asked_redirection);
+    request_take_failure(slot, index, why);
 }
 
 static void tracking_done(struct reply_slot *slot)
@@ -305,10 +309,12 @@ static void untracking_reply(struct reply_slot *slot, unsigned index, struct spa
 {
     struct pinned *pinned = &client_of(slot->replies)->pinned;
     (void)index;
+    redirection_end(&pinned->asked_redirection);
     if (!request_take_change(slot, cache_reply, reply_is_ok(cache_reply)))
         return;
     pinned->states &= ~(unsigned)PINNED_TRACKING;
     pinned->redirect = 0;
+    redirection_end(&pinned->redirection);
     tracking_end(client_of(slot->replies));
 }
 

@@ -40,9 +40,10 @@ struct inquiry {
     struct redis_place node;     /* where that is in a cluster; host "": there is no cluster */
     struct buffer before, after; /* what the command has around the number */
     bool in_own;                 /* it must not go over a connection that others share */
-    bool unblocks, with_error;   /* who is sought: to be unblocked, and how */
-    bool counts;                 /* he is in a WAIT that goes on here */
-    bool is_unblocked;           /* of PURPOSE_UNBLOCK */
+    struct redirection *redirection; /* with in_own: of who is sought, for the asker; NULL */
+    bool unblocks, with_error;       /* who is sought: to be unblocked, and how */
+    bool counts;                     /* he is in a WAIT that goes on here */
+    bool is_unblocked;               /* of PURPOSE_UNBLOCK */
     /* While a worker has it: */
     struct turn_task visit;
     struct clients *clients;
@@ -54,6 +55,7 @@ static void destroy(struct inquiry *inquiry)
     if (!inquiry)
         return;
     client_filter_finish(&inquiry->filter);
+    redirection_end(&inquiry->redirection);
     buffer_finish(&inquiry->lines);
     buffer_finish(&inquiry->before);
     buffer_finish(&inquiry->after);
@@ -305,13 +307,15 @@ static bool meet_some(struct inquiry *inquiry)
 /* An id is of one worker, so one of them finds it, or none. */
 static void find(struct inquiry *inquiry, const struct clients *clients)
 {
-    const struct client *client = roster_find(clients, inquiry->sought);
+    struct client *client = roster_find(clients, inquiry->sought);
     uint64_t cache_id = client ? roster_cache_id(client) : 0;
     inquiry->counts |= inquiry->unblocks && client && waits_count(client);
     if (!cache_id || inquiry->counts)
         return;
     const struct redis_place *node = upstream_node(client->pinned.own);
     inquiry->cache_id = cache_id;
+    if (inquiry->in_own)
+        inquiry->redirection = redirection_begin(&client->pinned.redirected);
     snprintf(inquiry->run_id, sizeof inquiry->run_id, "%s", upstream_run_id(client->pinned.own));
     if (node)
         inquiry->node = *node;
@@ -420,6 +424,7 @@ static void send_translated(struct inquiry *inquiry, struct reply_slot *slot)
         slot->kind->on_cache_failure(slot, 0, "NESTGUARD cache down");
         return;
     }
+    redirection_move(&asker->pinned.asked_redirection, &inquiry->redirection);
     if (inquiry->counts)
         seek_again(asker, inquiry);
     struct span before = buffer_span(&inquiry->before), after = buffer_span(&inquiry->after);

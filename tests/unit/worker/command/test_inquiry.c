@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "command_bench.h"
+#include "worker/client/pinned.h"
 #include "worker/command/clients/inquiry.h"
 
 #define NOBODY "$2\r\nID\r\n$19\r\n9223372036854775807\r\n"
@@ -456,6 +458,98 @@ static void nobody_is_redirected_to_a_client_of_another_server(void **state)
     }
 }
 
+/* The second client, which needs its connection for nothing of its own. */
+static struct client *one_to_redirect_to(struct bench *bench)
+{
+    struct client *other = one_that_waits(bench, "one");
+    type(bench->client, REDIRECT);
+    struct upstream *own = bench->client->pinned.own;
+    own->run_id = "one";
+    go_round(bench, ROLL_CALL_DONE);
+    turn_loop(&bench->clients.serving);
+    must_send(own, REDIRECTED("$2\r\n70"));
+    cache_says(other->pinned.own, "*-1\r\n");
+    must_reply(other, "*-1\r\n");
+    return other;
+}
+
+static void must_be_kept(struct client *other, bool kept)
+{
+    assert_int_equal(pinned_is_idle(other), !kept);
+    other->pinned.used = 0;
+    pinned_check(other, clock_ms());
+    assert_int_equal(other->pinned.own != NULL, kept);
+}
+
+static void untrack(struct bench *bench)
+{
+    type(bench->client, "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$3\r\nOFF\r\n");
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+}
+
+static void a_connection_is_kept_while_another_redirects_to_it(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = one_to_redirect_to(bench);
+    must_be_kept(other, true);
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+    must_reply(bench->client, "+OK\r\n");
+    must_be_kept(other, true);
+    assert_int_equal(roster_cache_id(other), 70);
+    untrack(bench);
+    must_reply(bench->client, "+OK\r\n");
+    must_be_kept(other, false);
+    buffer_clear(&bench->client->pinned.own->out);
+}
+
+static void who_redirects_elsewhere_keeps_it_no_more(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = one_to_redirect_to(bench);
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+    type(bench->client, "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n");
+    must_be_kept(other, true);
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+    must_reply(bench->client, "+OK\r\n+OK\r\n");
+    must_be_kept(other, false);
+    untrack(bench);
+    buffer_clear(&bench->client->pinned.own->out);
+}
+
+static void who_is_refused_keeps_nothing(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = one_to_redirect_to(bench);
+    cache_says(bench->client->pinned.own, "-ERR no\r\n");
+    must_reply(bench->client, "-ERR no\r\n");
+    must_be_kept(other, false);
+}
+
+static void who_goes_keeps_nothing(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = one_to_redirect_to(bench);
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+    must_reply(bench->client, "+OK\r\n");
+    pinned_finish(bench->client);
+    must_be_kept(other, false);
+}
+
+/* A client that goes before whoever redirects to it leaves nothing that is used again. */
+static void who_is_redirected_to_may_go_first(void **state)
+{
+    struct bench *bench = *state;
+    struct client *other = one_to_redirect_to(bench);
+    cache_says(bench->client->pinned.own, "+OK\r\n");
+    must_reply(bench->client, "+OK\r\n");
+    pinned_reset(other);
+    assert_null(other->pinned.own);
+    assert_null(other->pinned.redirected);
+    untrack(bench);
+    must_reply(bench->client, "+OK\r\n");
+    buffer_clear(&bench->client->pinned.own->out);
+}
+
 #define INQUIRY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -482,6 +576,11 @@ int main(void)
         INQUIRY_TEST(one_that_never_comes_up_fails_it),
         INQUIRY_TEST(an_asker_that_goes_while_that_is_waited_for_leaves_nothing),
         INQUIRY_TEST(nobody_is_redirected_to_a_client_of_another_server),
+        INQUIRY_TEST(a_connection_is_kept_while_another_redirects_to_it),
+        INQUIRY_TEST(who_redirects_elsewhere_keeps_it_no_more),
+        INQUIRY_TEST(who_is_refused_keeps_nothing),
+        INQUIRY_TEST(who_goes_keeps_nothing),
+        INQUIRY_TEST(who_is_redirected_to_may_go_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
