@@ -21,7 +21,7 @@
  *   So does everybody who has time left where it was given up before its own time was over
  *   (pg_answer.h), as often as that happens: his patience is the bound.
  * - A remembered absence belongs to the generation under which its query began: a row that the next
- *   snapshot holds must not be denied.
+ *   snapshot holds must not be denied. In shadow mode none is remembered, nor answered by.
  */
 #ifndef NESTGUARD_LOADS_H
 #define NESTGUARD_LOADS_H
@@ -71,8 +71,8 @@ struct loads *loads_create(const struct loads_options *options, const struct vie
 /* When pool and redis have ended, so that nothing is in flight. */
 void loads_destroy(struct loads *loads);
 
-/* The view that holds from now on; its generation's change forgets the remembered absences, and its
- * configuration bounds them. */
+/* The view that holds from now on; its generation's change forgets the remembered absences, and so
+ * does a keyspace's that enforces no more; its configuration bounds them. */
 void loads_use_view(struct loads *loads, const struct view *view);
 
 /* What is filled from now on. */

@@ -15,7 +15,6 @@
 #include "base/memory.h"
 #include "cache/row_hash.h"
 #include "database/rows_statements.h"
-#include "guard/guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +57,9 @@ void loads_destroy(struct loads *loads)
     free(loads);
 }
 
-/* Absences were remembered of keys that the filter before took for possible. */
 void loads_use_view(struct loads *loads, const struct view *view)
 {
-    if (view->generation != loads->view->generation)
-        negative_cache_clear(&loads->absent);
+    loads_outdate_absences(loads, view);
     use_limits(loads, view->config);
     refusals_use_config(loads->refusals, view->config);
     loads->view = view;
@@ -78,13 +75,6 @@ static struct load *find(const struct loads *loads, struct key key)
 {
     struct keymap_node *node = key_find(&loads->in_flight, key);
     return node ? container_of(node, struct load, node) : NULL;
-}
-
-/* The generation that absences of this keyspace may be remembered for; 0: none. */
-static uint64_t generation_of(const struct loads *loads, int keyspace)
-{
-    const struct view *view = loads->view;
-    return view_may_reject(view, keyspace) ? view->generation->number : 0;
 }
 
 /* ---- answering ---- */
@@ -184,7 +174,7 @@ void loads_ask(struct load *load)
     if (load->unseen)
         visibility_hurry(loads->options.visibility);
     load->asked = uv_hrtime();
-    load->generation = generation_of(loads, load->key.keyspace);
+    load->generation = loads_generation_of(loads, load->key.keyspace);
     loads->querying++;
     load->place = rows_load(loads->options.rows, load->key, on_row, load);
 }
@@ -219,26 +209,6 @@ void loads_end(struct load *load)
         start_again(load);
     else
         loads_drop(load);
-}
-
-/* The filter let the key through. Where nothing is enforced also those come that it rules out. */
-static bool is_false_positive(const struct load *load)
-{
-    return loads_keyspace(load)->enforce || guard_holds(load->loads->view, load->key);
-}
-
-/* The database does not have it. */
-static void remember_absent(struct load *load)
-{
-    struct loads *loads = load->loads;
-    if (load->stale || load->unseen || !load->generation ||
-        load->generation != generation_of(loads, load->key.keyspace))
-        return;
-    if (loads->options.is_expected && loads->options.is_expected(loads->options.arg, load->key))
-        return;
-    counter_add(&loads->options.counters[load->key.keyspace].false_positives,
-                is_false_positive(load));
-    negative_cache_add(&loads->absent, load->key);
 }
 
 /* A row that makes no hash is refused like one that the database cannot read. */
@@ -301,7 +271,7 @@ static void take_row(struct load *load, const struct row_result *result)
     if (result->other_spelling.at)
         spellings_add(loads->options.spellings, load->key, result->other_spelling);
     if (result->outcome == LOAD_ABSENT)
-        remember_absent(load);
+        loads_found_absent(load);
     else if (result->outcome == LOAD_ROW || result->outcome == LOAD_TOO_LARGE)
         negative_cache_forget(&loads->absent, load->key);
     answer_all(load, result);
@@ -391,7 +361,7 @@ static void submit(struct loads *loads, struct load_request *request)
         join_flight(load, request);
     } else if (foretold != LOAD_ROW) {
         refuse(loads, request, foretold);
-    } else if (generation_of(loads, key.keyspace) && negative_cache_has(&loads->absent, key)) {
+    } else if (loads_deny(loads, key)) {
         counter_add(&loads->options.counters[key.keyspace].known_absent, 1);
         loads_answer(request, LOAD_ABSENT, NULL);
     } else {
@@ -469,11 +439,6 @@ void loads_give_up(struct loads *loads)
 bool loads_in_flight(const struct loads *loads, struct key key)
 {
     return find(loads, key) != NULL;
-}
-
-bool loads_knows_absent(const struct loads *loads, struct key key)
-{
-    return negative_cache_has(&loads->absent, key);
 }
 
 const struct refused_load *loads_refusal(const struct loads *loads, size_t keyspace)

@@ -1,5 +1,6 @@
 /* Between the parts of the loads: loads_course.c has the course of a load, loads_fill.c what it
- * leaves in the cache, loads_line.c those who wait for their turn. */
+ * leaves in the cache, loads_absent.c what is remembered of absent keys, loads_line.c those who
+ * wait for their turn. */
 #ifndef NESTGUARD_LOADS_INTERNAL_H
 #define NESTGUARD_LOADS_INTERNAL_H
 
@@ -71,6 +72,19 @@ void loads_fill(struct load *load, const struct row_result *result);
 
 /* At the end: of those that wait for a clearing nobody will tell. */
 void loads_drop_held(struct loads *loads);
+
+/* The generation under which the database's word on absent keys of this keyspace counts; 0: none.
+ */
+uint64_t loads_generation_of(const struct loads *loads, int keyspace);
+
+/* The database does not have its key: that is counted and remembered, as far as it may be. */
+void loads_found_absent(const struct load *load);
+
+/* Whether the key is absent by what is remembered. */
+bool loads_deny(const struct loads *loads, struct key key);
+
+/* Before this view is used: what must not be believed under it is forgotten. */
+void loads_outdate_absences(struct loads *loads, const struct view *view);
 
 /* Its client is, so that nobody needs to be told. */
 bool loads_is_gone(const struct load_request *request);

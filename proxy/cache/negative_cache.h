@@ -3,7 +3,7 @@
  *
  * To keep one too long is what must not happen: a row may come to be. So its keys are watched,
  * which has workers tell of writes; the log's changes forget them; and they go with the generation
- * under which they were found out (loads.h). On the keeper's thread.
+ * under which they were found out, and with enforcement (loads_absent.c). On the keeper's thread.
  */
 #ifndef NESTGUARD_NEGATIVE_CACHE_H
 #define NESTGUARD_NEGATIVE_CACHE_H

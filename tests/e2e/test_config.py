@@ -346,6 +346,24 @@ class TestReload:
         assert client.get("item:501") is None
         assert guard.counter("nestguard_rejected_total") == rejected
 
+    def test_what_was_remembered_ends_with_enforcement(self, start_guard, database, cache, items):
+        """The filter holds both keys, and nobody tells of the rows that come back. One is asked for
+        while nothing is enforced, the other when it is again."""
+        def enforce(enforced):
+            self.reload(guard, self.settings(database, cache, items, {"enforce": enforced}))
+            wait_until(lambda: guard.keyspace()["enforce"] == enforced, PATIENCE, "the reload")
+
+        guard = start_guard(items())
+        client = guard.redis()
+        database.execute("DELETE FROM items WHERE id IN (5, 6)")
+        assert client.mget("item:5", "item:6") == [None, None]
+        database.execute("INSERT INTO items VALUES (5, 'back'), (6, 'back')")
+        assert client.mget("item:5", "item:6") == [None, None], "remembered"
+        enforce(False)
+        assert client.get("item:5") == b"back"
+        enforce(True)
+        assert client.mget("item:5", "item:6") == [b"back", b"back"]
+
     def test_a_password_can_be_set(self, start_guard, database, cache, items):
         guard = start_guard(items())
         self.reload(guard, self.settings(database, cache, items, password="sesame"))

@@ -182,6 +182,43 @@ def test_shadow_mode_finds_out_what_it_would_have_rejected_wrongly(start_guard, 
     assert guard.counter("nestguard_shadow_checked_total") == 1
 
 
+@pytest.mark.parametrize("sync", ["none", "poll"])
+def test_shadow_mode_remembers_no_absence(start_guard, database, items, sync):
+    """Nobody tells of the row: what the database said before it came is no answer."""
+    guard = start_guard(items(enforce=False), sync=sync)
+    client = guard.redis()
+    assert client.get("item:5000") is None
+    assert client.mget("item:5001", "item:5002") == [None, None]
+    assert client.exists("item:5003") == 0
+    database.execute("INSERT INTO items SELECT n, 'late' FROM generate_series(5000, 5003) n")
+    assert client.get("item:5000") == b"late"
+    assert client.mget("item:5001", "item:5002") == [b"late", b"late"]
+    assert client.exists("item:5003") == 1
+    found = guard.keyspace()
+    assert (found["would_reject"], found["rejected"], found["known_absent"]) == (8, 0, 0)
+    assert found["filter"]["measured_false_positive_rate"] == 0
+
+
+def test_shadow_mode_remembers_no_absence_of_a_hash(start_guard, database, items):
+    guard = start_guard(items(enforce=False, fill="hash", value=["id", "payload"]))
+    client = guard.redis()
+    assert client.hget("item:5000", "payload") is None
+    assert client.hgetall("item:5001") == {}
+    database.execute("INSERT INTO items VALUES (5000, 'late'), (5001, 'late')")
+    assert client.hget("item:5000", "payload") == b"late"
+    assert client.hgetall("item:5001") == {b"id": b"5001", b"payload": b"late"}
+
+
+def test_a_row_that_is_gone_for_a_moment_is_found_in_shadow_mode(start_guard, database, items):
+    """The filter holds it all the time, so that it would not reject it either."""
+    guard = start_guard(items(enforce=False))
+    database.execute("DELETE FROM items WHERE id = 5")
+    assert guard.redis().get("item:5") is None
+    database.execute("INSERT INTO items VALUES (5, 'back')")
+    assert guard.redis().get("item:5") == b"back"
+    assert guard.counter("nestguard_false_positives_total") == 1
+
+
 def test_the_time_to_live_is_drawn_below_its_bound(start_guard, cache, items):
     guard = start_guard(items(ttl="100s", ttl_jitter="50%"))
     keys = [f"item:{n}" for n in range(1, 61)]

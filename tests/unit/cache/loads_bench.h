@@ -142,22 +142,28 @@ static inline struct row_lane lane_of(const struct bench *bench)
 
 /* ---- the keeper ---- */
 
-/* A view of a new generation, or with `same` of the one before. */
-static inline void use_view(struct bench *bench, enum keyspace_state state, bool same)
+static inline void use_generation(struct bench *bench, struct generation *generation,
+                                  enum keyspace_state state)
 {
     enum keyspace_state states[KEYSPACES] = {state, state};
     struct view *replaced = bench->view;
-    struct generation *generation = NULL;
-    if (same)
-        generation = replaced->generation;
-    else if (state != KEYSPACE_LOADING)
-        generation = generation_create(++bench->generations, 0);
     bench->view = view_create(bench->shared, generation, states, 1);
-    if (!same)
-        generation_release(generation);
     if (bench->loads)
         loads_use_view(bench->loads, bench->view);
     view_release(replaced);
+}
+
+/* A view of a new generation, or with `same` of the one before. */
+static inline void use_view(struct bench *bench, enum keyspace_state state, bool same)
+{
+    struct generation *generation = NULL;
+    if (same)
+        generation = bench->view->generation;
+    else if (state != KEYSPACE_LOADING)
+        generation = generation_create(++bench->generations, 0);
+    use_generation(bench, generation, state);
+    if (!same)
+        generation_release(generation);
 }
 
 #define BENCH_HEAD                                                                                 \
@@ -169,7 +175,7 @@ static inline void use_view(struct bench *bench, enum keyspace_state state, bool
     "max_known_absent: 10\n"
 
 /* Settings behind "ttl: 10s". */
-static inline void bench_init(struct bench *bench, const char *settings)
+static inline struct config *bench_config(const char *settings)
 {
     char text[1000];
     snprintf(text, sizeof text,
@@ -178,7 +184,12 @@ static inline void bench_init(struct bench *bench, const char *settings)
              "  - {name: items, key: \"item:{id}\", table: items, value: %s, ttl: 10s%s}\n"
              "  - {name: orders, key: \"order:{a}:{b}\", table: orders, value: v}\n",
              strstr(settings, "fill: hash") ? "json" : "v", settings);
-    *bench = (struct bench){.shared = shared_config_create(config_from_text(text))};
+    return config_from_text(text);
+}
+
+static inline void bench_init(struct bench *bench, const char *settings)
+{
+    *bench = (struct bench){.shared = shared_config_create(bench_config(settings))};
     uv_loop_init(&bench->loop);
     assert_int_equal(mailbox_init(&bench->mailbox, &bench->loop, take_answer, bench), 0);
     use_view(bench, KEYSPACE_GUARDING, false);
