@@ -33,12 +33,13 @@ struct key_call {
     struct key_touch touch;
     unsigned asked; /* how often the database was asked */
     bool deletes_row;
-    bool created;         /* PUT: the key had no hint */
-    int refused;          /* DELETE: why no entry could be made; or 0 */
-    bool removed;         /* DELETE: its row went */
-    const char *kept;     /* DELETE: why it is not rejected all the same; or NULL */
-    bool stranded;        /* DELETE: a process that has taken over does not have it */
-    unsigned outstanding; /* answers still to come: workers, cache */
+    bool created;              /* PUT: the key had no hint */
+    int refused;               /* DELETE: why no entry could be made; or 0 */
+    bool removed;              /* DELETE: its row went */
+    struct override tombstone; /* from before the database was asked */
+    const char *kept;          /* DELETE: why it is not rejected all the same; or NULL */
+    bool stranded;             /* DELETE: a process that has taken over does not have it */
+    unsigned outstanding;      /* answers still to come: workers, cache */
     const char *cache_error;
     char text[]; /* the key's */
 };
@@ -198,9 +199,9 @@ static void purged(void *arg, const struct redis_answer *answer)
     deleted_in_part(key);
 }
 
-/* From here on the key is rejected and not cached. A load that is under way is stale by now, so it
- * fills nothing; a fill sent before goes to the cache ahead of the purge. Where the entry is
- * refused the key is purged all the same. */
+/* From here on the key is not cached, and rejected if the entry says so. A load that is under way
+ * is stale by now, so it fills nothing; a fill sent before goes to the cache ahead of the purge.
+ * Where the entry is refused the key is purged all the same. */
 static void reject_and_purge(struct key_call *key, struct override entry)
 {
     key->outstanding = 2; /* workers_know() and purged(), neither of which has been called yet */
@@ -225,12 +226,15 @@ static void block(struct key_call *key, uint64_t for_ms)
     reject_and_purge(key, entry);
 }
 
-/* A block lasts on under the tombstone. */
+/* A block lasts on under the tombstone. A hint that waits for the end of all that was being written
+ * when it came stays in the tombstone's place: its row may be in a transaction that nobody sees
+ * yet, and no log would end the tombstone. Until the hint ends the key is loaded, and absent. */
 static void bury(struct key_call *key)
 {
-    struct override tombstone = entries_tombstone(key->parts.entries);
-    tombstone.blocked_until = known_of(key).blocked_until;
-    reject_and_purge(key, tombstone);
+    struct override known = known_of(key);
+    bool is_expected = known.kind == OVERRIDE_HINT && known.sticky;
+    key->tombstone.blocked_until = known.blocked_until;
+    reject_and_purge(key, is_expected ? known : key->tombstone);
 }
 
 /* A row went: what was loaded of it goes, what is said of the key stays. */
@@ -382,6 +386,7 @@ static void ask_row(struct key_call *key)
 {
     const struct rows *rows = &key->parts.loading->rows;
     key->touch.touched = is_unseen(key);
+    key->tombstone = entries_tombstone(key->parts.entries);
     key->asked++;
     switch (rows_foretell(rows, key_of(key))) {
     case LOAD_ABSENT:

@@ -19,16 +19,18 @@ enum override_kind {
 
 /* What is known of a key, and beside it the admin's order to refuse it, which ends by itself and
  * leaves what is known as it was. What is known ends: not before `until`, and if it is `sticky` not
- * before a generation is in force whose building began after the entry was made (number > epoch).
- * That is long enough for a tombstone: its row was gone for everybody. A hint is for a row that may
- * not be committed yet: it ends with a generation that knows what was under way when another was
- * begun after the hint (settled > epoch). A sticky entry holds what no log will tell. */
+ * before another generation is in force than its epoch (number > epoch). A tombstone ends with the
+ * next, which may have the row again. A hint is for a row that may not be committed yet: it ends
+ * with a generation that knows what was under way when another was begun after the hint
+ * (settled > epoch). A sticky entry holds what no log will tell. */
 struct override {
     enum override_kind kind;
     bool sticky;
     uint64_t since; /* a hint is one; ms of clock_ms() */
     uint64_t until; /* likewise */
-    uint64_t epoch; /* number of the newest generation that was begun when the entry was made */
+    /* Number of the newest generation that was begun when a hint was made, or that was in force
+     * before the database said that a tombstone's row is gone. */
+    uint64_t epoch;
     uint64_t blocked_until; /* 0: not blocked */
     unsigned writes;        /* of the key that are under way: while there are any it is admitted */
 };

@@ -200,7 +200,6 @@ static void on_moves(void *arg)
             "database: the new one is another server: a generation is built from it before the "
             "one before is left");
     keeper->moves = true;
-    entries_move(&keeper->entries, true);
     if (!keeper->draining)
         renewal_wish(&keeper->renewal);
 }
@@ -227,7 +226,6 @@ static const char *keep_to_server(struct keeper *keeper, const struct pg_server 
     if (keeper->renamed && !pg_server_is_same(&before, server, false))
         purge_all(keeper);
     keeper->renamed = keeper->moves = false;
-    entries_move(&keeper->entries, false);
     return NULL;
 }
 

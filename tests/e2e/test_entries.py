@@ -5,6 +5,7 @@ import redis
 
 from changes import CLIENTS, assert_found, call, delete, insert, outlive
 from servers import PATIENCE
+from test_build_rewrites import wait_in_the_way
 from waiting import wait_until
 
 
@@ -111,6 +112,39 @@ class TestRowsWithOneKeyText:
         database.execute("DELETE FROM pairs")
         assert call(guard, "DELETE", "pair:x:y:z") == 204
         assert guard.redis().get("pair:x:y:z") is None
+
+
+class TestTombstoneWhileAFilterIsBuilt:
+    """Without a log: a row that comes back before the filter's snapshot is in it."""
+
+    THINGS = {"name": "things", "key": "thing:{id}", "table": "things", "value": "payload"}
+
+    def delete_and_bring_back(self, guard, database):
+        wait_in_the_way(database)
+        delete(database, 5)
+        assert call(guard, "DELETE", "item:5") == 204
+        insert(database, 5)
+
+    @pytest.fixture(params=["none", "poll"])
+    def start(self, request, start_guard, database, items):
+        database.execute("CREATE TABLE things (id bigint PRIMARY KEY, payload text)")
+        return lambda **settings: start_guard(items(), self.THINGS, sync=request.param, **settings)
+
+    def test_ends_with_the_first(self, start, database, cache):
+        with database.locked("things"):
+            guard = start(ready=False)
+            self.delete_and_bring_back(guard, database)
+        guard.wait_guarding()
+        assert_found(guard, cache, "item:5", b"new")
+
+    def test_ends_with_a_later_one(self, start, database, cache):
+        guard = start()
+        with database.locked("things"):
+            number = guard.control("POST", "/v1/rebuild").json()["generation"]
+            self.delete_and_bring_back(guard, database)
+            assert guard.redis().get("item:5") is None, "until then it is rejected"
+        wait_until(lambda: guard.generation() >= number, PATIENCE, "the filter")
+        assert_found(guard, cache, "item:5", b"new")
 
 
 class TestWithoutRoomForEntries:

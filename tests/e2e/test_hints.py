@@ -221,3 +221,22 @@ def test_what_is_admitted_already_may_be_written_again(start_guard, items, keys)
     with pytest.raises(redis.ResponseError, match="NESTGUARD busy"):
         client.mset({f"item:{n}": "new" for n in range(2000, 2501)})
     assert client.mset({f"item:{n}": "new" for n in range(2000, 2100)})
+
+
+def test_an_admins_deletion_leaves_a_hint_whose_row_may_still_come(guard, database, cache):
+    with uncommitted(database, "INSERT INTO items VALUES (1000, 'new')"):
+        guard.redis().set("item:1000", "new")
+        answer = guard.control("DELETE", guard.key_path("item:1000"))
+        assert answer.status_code == 204
+        assert cache.client().exists("item:1000") == 0
+        assert guard.redis().get("item:1000") is None
+    assert guard.redis().get("item:1000") == b"new"
+
+
+def test_a_hint_that_was_left_ends_as_any(guard, database):
+    guard.redis().set("item:1000", "new")
+    assert guard.control("DELETE", guard.key_path("item:1000")).status_code == 204
+    assert guard.redis().get("item:1000") is None
+    outlive_the_ttl(guard)
+    guard.rebuild()
+    wait_until(lambda: not is_admitted(guard, "item:1000"), PATIENCE, guard.status)

@@ -215,24 +215,17 @@ struct override entries_hint(const struct entries *entries, uint64_t for_ms)
                              .epoch = entries->view->newest};
 }
 
-void entries_move(struct entries *entries, bool moves)
-{
-    entries->moves = moves;
-}
-
-/* Holds until a generation is in force that was built without the row. Where a log is followed the
- * next one will do, though it may be built already: its log tells of the deletion then. A later one
- * would be too late: once this generation's log is lost, nobody tells that the row has come back
- * before the next one's snapshot. So it will where that is built from another database, which may
- * have the row. */
+/* Holds until the next generation is in force, though that may be being built already: where a log
+ * is followed it tells of the deletion then, and else its snapshot may still be to come, and have a
+ * row that has come back meanwhile, of which nobody tells. If it was taken before the deletion, the
+ * key is loaded once more, and found to be absent. */
 struct override entries_tombstone(const struct entries *entries)
 {
-    bool next_will_do = entries->moves || entries->view->config->sync == SYNC_REPLICATION;
-    uint64_t in_force = entries->view->generation ? entries->view->generation->number : 0;
+    const struct generation *in_force = entries->view->generation;
     return (struct override){.kind = OVERRIDE_TOMBSTONE,
                              .sticky = true,
                              .until = clock_ms(),
-                             .epoch = next_will_do ? in_force : entries->view->newest};
+                             .epoch = in_force ? in_force->number : 0};
 }
 
 bool entries_wait_for(const struct entries *entries, struct key key, bool serving)

@@ -37,7 +37,6 @@ struct entries {
     size_t under_way;                /* to it, or to a worker */
     bool ending;                     /* no worker takes an entry any more */
     bool stranded;                   /* another process decides, and hears of nothing any more */
-    bool moves;                      /* the next generation is another database's */
 };
 
 /* Both outlive it. A view must be in use before any entry is set. */
@@ -104,12 +103,11 @@ bool entries_know(struct entries *entries, struct key key, bool serving, entries
  * filter, and who is asked then, say what is so. */
 void entries_unbury(struct entries *entries);
 
-/* Whether the next generation is built from another database, whose rows this one knows nothing of.
- */
-void entries_move(struct entries *entries, bool moves);
-
 /* An entry that begins now. for_ms 0: for as long as the sync mode needs it. */
 struct override entries_hint(const struct entries *entries, uint64_t for_ms);
+
+/* Likewise; to be made before the database is asked for the row: a generation that is in force by
+ * the time of its answer may have a row that has come since. */
 struct override entries_tombstone(const struct entries *entries);
 
 /* See overrides_count(). */

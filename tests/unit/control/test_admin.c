@@ -432,6 +432,70 @@ static void but_not_for_ever(void **state)
     keeper_close(&keeper);
 }
 
+static void settle_hint(struct keeper *keeper, const char *key, bool sticky)
+{
+    struct override hint = entries_hint(&keeper->entries, 0);
+    hint.sticky = sticky;
+    assert_int_equal(entries_set(&keeper->entries, item(key), hint, NULL, NULL), 0);
+    run(keeper);
+}
+
+/* The row may be there, and not be committed yet. What is cached goes all the same. */
+static void a_hint_that_waits_for_the_end_of_transactions_is_not_buried(void **state)
+{
+    struct keeper keeper;
+    struct http_call call;
+    (void)state;
+    keeper_open(&keeper);
+    settle_hint(&keeper, "item:1", true);
+    delete_key(&keeper, &call, "item:1", NULL, NULL);
+    fake_no_row();
+    assert_int_equal(entry_of(&keeper, "item:1").kind, OVERRIDE_HINT);
+    assert_true(entry_of(&keeper, "item:1").sticky);
+    run(&keeper);
+    assert_string_equal(fake_redis.calls[0].keys[0], "item:1");
+    fake_redis_ends(REDIS_DONE);
+    fake_call_must_end(&call, 204, "");
+    keeper_close(&keeper);
+}
+
+/* By the log it would end the tombstone, or its time was its admin's word. */
+static void any_other_hint_is(void **state)
+{
+    struct keeper keeper;
+    struct http_call call;
+    (void)state;
+    keeper_open(&keeper);
+    settle_hint(&keeper, "item:1", false);
+    delete_key(&keeper, &call, "item:1", NULL, NULL);
+    fake_no_row();
+    must_be_buried(&keeper, &call, "item:1");
+    keeper_close(&keeper);
+}
+
+/* It may have a row that came after the question. */
+static void a_generation_that_comes_before_the_answer_ends_the_tombstone(void **state)
+{
+    enum keyspace_state guarding = KEYSPACE_GUARDING;
+    struct keeper keeper;
+    struct http_call call;
+    (void)state;
+    keeper_open(&keeper);
+    delete_key(&keeper, &call, "item:1", NULL, NULL);
+    struct generation *generation = generation_create(1, 0);
+    struct view *view = view_create(keeper.view->shared, generation, &guarding, 1);
+    generation_release(generation);
+    entries_use_view(&keeper.entries, view);
+    fake_no_row();
+    assert_int_equal(entry_of(&keeper, "item:1").kind, OVERRIDE_NONE);
+    run(&keeper);
+    fake_redis_ends(REDIS_DONE);
+    fake_call_must_end(&call, 204, "");
+    entries_use_view(&keeper.entries, keeper.view);
+    view_release(view);
+    keeper_close(&keeper);
+}
+
 /* Its tombstone would deny the row for good: nothing would tell of it again. */
 static void an_insertion_that_queries_do_not_see_yet_is_waited_for(void **state)
 {
@@ -652,6 +716,9 @@ int main(void)
         cmocka_unit_test(a_key_that_is_written_meanwhile_is_asked_for_again),
         cmocka_unit_test(but_not_for_ever),
         cmocka_unit_test(an_insertion_that_queries_do_not_see_yet_is_waited_for),
+        cmocka_unit_test(a_hint_that_waits_for_the_end_of_transactions_is_not_buried),
+        cmocka_unit_test(any_other_hint_is),
+        cmocka_unit_test(a_generation_that_comes_before_the_answer_ends_the_tombstone),
         cmocka_unit_test(a_row_is_deleted_and_then_buried),
         cmocka_unit_test(a_row_that_was_kept_is_asked_for_once_more),
         cmocka_unit_test(rows_that_equal_each_other_are_not_deleted_together),
