@@ -151,14 +151,3 @@ PostgresPollingStatusType pg_connect_poll(struct pg_connecting *connecting)
     connecting->accepted = true;
     return PQsetnonblocking(connecting->pq, 1) == 0 ? settle(connecting) : PGRES_POLLING_FAILED;
 }
-
-int pg_conninfo_check(const char *conninfo, struct pg_error *error)
-{
-    char *why = NULL;
-    PQconninfoOption *parsed = PQconninfoParse(conninfo, &why);
-    if (!parsed)
-        pg_error_say(error, "%s", why ? why : "out of memory");
-    PQfreemem(why);
-    PQconninfoFree(parsed);
-    return parsed ? 0 : -EINVAL;
-}

@@ -35,7 +35,4 @@ void pg_connect_start(struct pg_connecting *connecting, const struct pg_connect_
  * the reason is the connection's (pg_error_from_connection()). */
 PostgresPollingStatusType pg_connect_poll(struct pg_connecting *connecting);
 
-/* 0, or -EINVAL when libpq cannot make sense of the text. */
-int pg_conninfo_check(const char *conninfo, struct pg_error *error);
-
 #endif

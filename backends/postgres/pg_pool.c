@@ -10,7 +10,7 @@
 #include "postgres/pg_pool.h"
 #include "net/allocate.h"
 #include "postgres/pg_conn.h"
-#include "postgres/pg_connect.h"
+#include "postgres/pg_options.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "postgres/pg_pooler.h"
 
 #include "net/allocate.h"
+#include "postgres/pg_options.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -42,12 +43,9 @@ static struct known *known_of(const char *conninfo)
 /* A person's own `options` would be lost without a word. */
 static bool has_own_options(const char *conninfo)
 {
-    PQconninfoOption *parsed = PQconninfoParse(conninfo, NULL);
-    const char *own = getenv("PGOPTIONS");
+    char *own = pg_options_own(conninfo);
     bool has = own && *own;
-    for (const PQconninfoOption *option = parsed; option && option->keyword; option++)
-        has = has || (!strcmp(option->keyword, "options") && option->val && *option->val);
-    PQconninfoFree(parsed);
+    free(own);
     return has;
 }
 

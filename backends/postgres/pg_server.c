@@ -24,6 +24,9 @@ const char pg_server_columns[] =
     " pg_catalog.pg_backend_pid()";
 const char pg_server_identifier[] =
     "(SELECT system_identifier FROM pg_catalog.pg_control_system())";
+const char pg_server_place_column[] =
+    "(SELECT pg_catalog.concat(EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()), '/',"
+    " datid) FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()))";
 const char pg_server_may_identify[] =
     "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'execute')";
 
@@ -45,6 +48,15 @@ int pg_server_read(struct pg_server *server, const PGresult *row, int column)
              columns > IDENTIFIER ? PQgetvalue(row, 0, column + IDENTIFIER) : "",
              PQgetvalue(row, 0, column + TIMELINE), PQgetvalue(row, 0, column + PLACE));
     return 0;
+}
+
+/* "…/DATABASE.ROLE" is how a history ends. */
+void pg_server_place(const struct pg_server *server, char place[PG_SERVER_PLACE])
+{
+    const char *last = strrchr(server->history, '/');
+    const char *database = last ? last + 1 : "";
+    snprintf(place, PG_SERVER_PLACE, "%s/%.*s", server->started, (int)strcspn(database, "."),
+             database);
 }
 
 uint64_t pg_server_moment(void)
@@ -79,6 +91,11 @@ bool pg_server_is_same(const struct pg_server *server, const struct pg_server *o
                            strcmp(server->started, other->started) == 0);
 }
 
+bool pg_server_is_set_otherwise(const struct pg_server *server, const struct pg_server *other)
+{
+    return server->settings != other->settings && strcmp(server->history, other->history) == 0;
+}
+
 bool pg_server_has_gone_back(const struct pg_server *server, const struct pg_server *before)
 {
     return server->standby && server->position && server->moment > before->moment &&
@@ -90,7 +107,7 @@ static bool is_rules(const struct pg_server *server, const struct pg_server_rule
                      struct pg_error *error)
 {
     const struct pg_server *known = &rule->server;
-    if (server->settings != known->settings)
+    if (pg_server_is_set_otherwise(server, known))
         pg_error_say(error, "the server does not take the settings any more that the filter was "
                             "built by, and the connection has others");
     else if (!pg_server_is_same(server, known, rule->unrestarted))

@@ -29,7 +29,7 @@ struct pg_server {
     bool standby;
     uint64_t position; /* a standby's, up to where it has replayed; 0: not known */
     uint64_t moment;   /* pg_server_moment() before that was asked; 0: never */
-    unsigned settings; /* of several that connections have had: see pg_settings.h */
+    unsigned settings; /* which of those that connections have had: see pg_settings.h */
     int pid; /* of the process that serves the connection; says nothing of which server it is */
 };
 
@@ -49,6 +49,12 @@ uint64_t pg_server_moment(void);
  * pg_server_may_identify is true for. Private to backends/. */
 extern const char pg_server_columns[], pg_server_identifier[], pg_server_may_identify[];
 
+/* Which database of which running server it is, whoever asks: "1764426736.124/16384". The column
+ * has the same as SQL. Private to backends/. */
+enum { PG_SERVER_PLACE = 48 };
+extern const char pg_server_place_column[];
+void pg_server_place(const struct pg_server *server, char place[PG_SERVER_PLACE]);
+
 /* From `column` on. 0, or -EPROTO. Private to backends/. */
 int pg_server_read(struct pg_server *server, const PGresult *row, int column);
 
@@ -62,6 +68,9 @@ bool pg_server_is_known(const struct pg_server *server);
  * apart from another, as the role may not ask for the cluster, is another once it was restarted. */
 bool pg_server_is_same(const struct pg_server *server, const struct pg_server *other,
                        bool unrestarted);
+
+/* The same in all but the settings that the connection has. */
+bool pg_server_is_set_otherwise(const struct pg_server *server, const struct pg_server *other);
 
 /* Of two that are the same: it is a standby that has forgotten what it had shown to this earlier
  * one. */

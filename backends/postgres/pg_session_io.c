@@ -5,6 +5,7 @@
 #include "postgres/pg_connect.h"
 #include "postgres/pg_copy.h"
 #include "postgres/pg_hosts.h"
+#include "postgres/pg_options.h"
 #include "postgres/pg_pooler.h"
 #include "postgres/pg_session.h"
 #include "postgres/pg_walsender.h"

@@ -5,6 +5,7 @@
 #include "postgres/pg_settings.h"
 
 #include "net/allocate.h"
+#include "postgres/pg_options.h"
 #include "postgres/pg_server.h"
 
 #include <ctype.h>
@@ -73,60 +74,53 @@ static const char decoding[] = " -c logical_decoding_work_mem=4MB";
 
 /* ---- what was found first ---- */
 
-/* By the number of the setting, for as long as the process runs and servers take them: keys that
- * applications have got used to do not change under them. Sessions are opened by threads of their
- * own. */
+/* Values by the number of the setting. One that differs in any of them has a number of its own. */
 struct found {
-    char *conninfo, *values[COUNT];
-    bool may_identify; /* the server, by its cluster */
+    char *values[COUNT];
     unsigned edition;
-    struct found *next;
+    const struct found *next;
 };
 
-static struct found *all_found;
+/* Where a connection string leads, and which of these values hold there, for as long as the process
+ * runs and servers take them: keys that applications have got used to do not change under them.
+ * Sessions are opened by threads of their own. */
+struct known {
+    char *conninfo;
+    const struct found *found;
+    bool may_identify; /* the server, by its cluster */
+    char place[PG_SERVER_PLACE];
+    struct known *next;
+};
+
+static const struct found *all_found;
+static struct known *first_known;
 static pthread_mutex_t found_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const struct found *find(const char *conninfo)
+/* With the lock held. */
+static struct known *find(const char *conninfo)
 {
-    const struct found *found = all_found;
-    while (found && strcmp(found->conninfo, conninfo) != 0)
-        found = found->next;
-    return found;
+    struct known *known = first_known;
+    while (known && strcmp(known->conninfo, conninfo) != 0)
+        known = known->next;
+    return known;
 }
 
-/* NULL: not known yet. What is known is never removed, nor changed: a later edition of the same
- * conninfo comes before it. */
-static const struct found *found_for(const char *conninfo)
+static const struct known *find_by_place(const char *place)
+{
+    const struct known *known = first_known;
+    while (known && strcmp(known->place, place) != 0)
+        known = known->next;
+    return known;
+}
+
+/* As it is now; without .found it is not known yet. Values are never removed, nor changed. */
+static struct known known_of(const char *conninfo)
 {
     pthread_mutex_lock(&found_lock);
-    const struct found *found = find(conninfo);
+    const struct known *known = find(conninfo);
+    struct known copy = known ? *known : (struct known){0};
     pthread_mutex_unlock(&found_lock);
-    return found;
-}
-
-/* Where schemas are looked for no server refuses, whatever they are: a table stays the one that was
- * found. */
-static const char *kept(const struct found *before, size_t setting)
-{
-    return before && pg_settings[setting].value ? before->values[setting] : NULL;
-}
-
-/* `before`: what it takes the place of; or NULL. */
-static struct found *read_row(const char *conninfo, const PGresult *row, const struct found *before)
-{
-    struct found *found = allocate(1, sizeof *found);
-    int column = 0;
-    found->conninfo = allocate_text(conninfo);
-    for (size_t i = 0; i < COUNT; i++) {
-        if (pg_settings[i].kind != SETTING_FOUND)
-            continue;
-        const char *value = kept(before, i);
-        found->values[i] = allocate_text(value ? value : PQgetvalue(row, 0, column));
-        column++;
-    }
-    found->may_identify = PQgetvalue(row, 0, column)[0] == 't';
-    found->edition = before ? before->edition + 1 : 0;
-    return found;
+    return copy;
 }
 
 static bool is_same(const struct found *found, const struct found *other)
@@ -141,35 +135,111 @@ static void drop(struct found *found)
 {
     for (size_t i = 0; i < COUNT; i++)
         free(found->values[i]);
-    free(found->conninfo);
     free(found);
 }
 
-static bool makes_sense(const PGresult *row)
+/* The one that there is with these values, in place of this, or this one. */
+static const struct found *intern(struct found *found)
 {
-    int columns = 1;
+    for (const struct found *other = all_found; other; other = other->next) {
+        if (is_same(found, other)) {
+            drop(found);
+            return other;
+        }
+    }
+    found->edition = all_found ? all_found->edition + 1 : 0;
+    found->next = all_found;
+    return all_found = found;
+}
+
+/* Where schemas are looked for is a matter of the database: another has others. No server refuses
+ * them, whatever they are. */
+static bool is_path(size_t setting)
+{
+    return pg_settings[setting].value != NULL;
+}
+
+/* The row's values; but the path of `path`, and all else of `other`, where these are not NULL. */
+static const struct found *read_row(const PGresult *row, const struct found *path,
+                                    const struct found *other)
+{
+    struct found *found = allocate(1, sizeof *found);
+    int column = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        if (pg_settings[i].kind != SETTING_FOUND)
+            continue;
+        const struct found *from = is_path(i) ? path : other;
+        found->values[i] = allocate_text(from ? from->values[i] : PQgetvalue(row, 0, column));
+        column++;
+    }
+    return intern(found);
+}
+
+/* The same database by another name, role or password has what it had by the one before; another
+ * has its schemas, and the values of the process's first. */
+static const struct found *find_first(const PGresult *row, const char *place)
+{
+    const struct known *same = find_by_place(place);
+    if (same)
+        return same->found;
+    return read_row(row, NULL, first_known ? first_known->found : NULL);
+}
+
+/* All else than where tables are looked for: a table stays the one that was found. */
+static void find_again(const struct known *known, const PGresult *row)
+{
+    const struct found *before = known->found, *now = read_row(row, before, NULL);
+    for (struct known *other = first_known; other; other = other->next)
+        if (other->found == before && !strcmp(other->place, known->place))
+            other->found = now;
+}
+
+/* The first one stays the first. */
+static struct known *add(const char *conninfo, const char *place, const PGresult *row)
+{
+    struct known *known = allocate(1, sizeof *known), **end = &first_known;
+    known->conninfo = allocate_text(conninfo);
+    snprintf(known->place, sizeof known->place, "%s", place);
+    known->found = find_first(row, place);
+    while (*end)
+        end = &(*end)->next;
+    return *end = known;
+}
+
+static int count_found(void)
+{
+    int columns = 0;
     for (size_t i = 0; i < COUNT; i++)
         columns += pg_settings[i].kind == SETTING_FOUND;
-    return PQntuples(row) == 1 && PQnfields(row) == columns;
+    return columns;
 }
 
 /* Several that connect at the same time may all be the first, or the first that was refused: then
  * they find the same. */
 bool pg_settings_found(const char *conninfo, const PGresult *row, bool again)
 {
-    if (!makes_sense(row))
+    int columns = count_found();
+    if (PQntuples(row) != 1 || PQnfields(row) != columns + 2)
         return false;
     pthread_mutex_lock(&found_lock);
-    const struct found *before = find(conninfo);
-    struct found *found = !before || again ? read_row(conninfo, row, before) : NULL;
-    if (found && before && is_same(found, before)) {
-        drop(found);
-    } else if (found) {
-        found->next = all_found;
-        all_found = found;
-    }
+    struct known *known = find(conninfo);
+    if (!known)
+        known = add(conninfo, PQgetvalue(row, 0, columns + 1), row);
+    else if (again)
+        find_again(known, row);
+    known->may_identify = PQgetvalue(row, 0, columns)[0] == 't';
     pthread_mutex_unlock(&found_lock);
     return true;
+}
+
+/* It may be another since it was found: a server that was restarted, or promoted. */
+static void note_place(const char *conninfo, const struct pg_server *server)
+{
+    pthread_mutex_lock(&found_lock);
+    struct known *known = find(conninfo);
+    if (known)
+        pg_server_place(server, known->place);
+    pthread_mutex_unlock(&found_lock);
 }
 
 /* Invalid values (PostgreSQL documentation, appendix A). Anything else says nothing of them. */
@@ -203,19 +273,6 @@ static void put(struct text *text, const char *format, ...)
 
 /* ---- before the session is up ---- */
 
-/* The `options` that the connection would have had without ours; to be freed, or NULL. */
-static char *own_options(const char *conninfo)
-{
-    PQconninfoOption *parsed = PQconninfoParse(conninfo, NULL);
-    const char *own = getenv("PGOPTIONS");
-    for (const PQconninfoOption *option = parsed; option && option->keyword; option++)
-        if (!strcmp(option->keyword, "options") && option->val)
-            own = option->val;
-    char *copy = own ? allocate_text(own) : NULL;
-    PQconninfoFree(parsed);
-    return copy;
-}
-
 /* Blanks and backslashes end or begin something in `options`. */
 static void put_option(struct text *text, const struct pg_setting *setting)
 {
@@ -245,7 +302,7 @@ static void put_own(struct text *text, char *own)
 char *pg_settings_options(const char *conninfo, bool replication)
 {
     struct text text = {0};
-    char *own = own_options(conninfo);
+    char *own = pg_options_own(conninfo);
     put_options(&text, SETTING_DEFAULT);
     put(&text, "%s", replication ? decoding : "");
     if (own)
@@ -278,7 +335,7 @@ static char *find_statement(void)
         else
             put(&text, "pg_catalog.current_setting('%s')", setting->name);
     }
-    put(&text, ", %s", pg_server_may_identify);
+    put(&text, ", %s, %s", pg_server_may_identify, pg_server_place_column);
     return text.at;
 }
 
@@ -290,43 +347,43 @@ static void put_set(struct text *text, PGconn *pq, const char *name, const char 
     PQfreemem(literal);
 }
 
-/* Those of the start-up packet once more: a pooler may have kept them to itself. Where a person has
- * `options` of his own, the ones that he may choose are left as they are. */
-static bool is_sent(const struct pg_setting *setting, const PGconn *pq, bool has_own)
+/* Those of the start-up packet once more: a pooler may have kept them to itself. */
+static bool is_sent(const struct pg_setting *setting, const PGconn *pq)
 {
-    switch (setting->kind) {
-    case SETTING_DEFAULT:
-        return !has_own;
-    case SETTING_LATER:
-        return PQserverVersion(pq) >= setting->since;
-    case SETTING_FIXED:
-    case SETTING_FOUND:
-        break;
-    }
-    return true;
+    return setting->kind != SETTING_LATER || PQserverVersion(pq) >= setting->since;
 }
 
-static bool has_own_options(const char *conninfo)
+/* What a person has chosen stands. A date's order may be chosen alone. */
+static void put_default(struct text *text, PGconn *pq, const struct pg_setting *setting,
+                        const char *own)
 {
-    char *own = own_options(conninfo);
-    bool has = own && *own;
-    free(own);
-    return has;
+    struct text style = {0};
+    char *value = pg_options_value(own, setting->name);
+    if (value && !strcmp(setting->name, "DateStyle"))
+        put(&style, "ISO,%s", value);
+    put_set(text, pq, setting->name, style.at ? style.at : value ? value : setting->value);
+    free(style.at);
+    free(value);
 }
 
-static char *set_statement(PGconn *pq, const char *conninfo, const struct found *found)
+static char *set_statement(PGconn *pq, const struct known *known)
 {
     struct text text = {0};
-    bool has_own = has_own_options(conninfo);
+    char *own = pg_options_own(known->conninfo);
     for (size_t i = 0; i < COUNT; i++) {
         const struct pg_setting *setting = &pg_settings[i];
-        if (is_sent(setting, pq, has_own))
+        if (!is_sent(setting, pq))
+            continue;
+        if (setting->kind == SETTING_DEFAULT)
+            put_default(&text, pq, setting, own);
+        else
             put_set(&text, pq, setting->name,
-                    setting->kind == SETTING_FOUND ? found->values[i] : setting->value);
+                    setting->kind == SETTING_FOUND ? known->found->values[i] : setting->value);
     }
     put(&text, ", %s", pg_server_columns);
-    if (found->may_identify)
+    if (known->may_identify)
         put(&text, ", %s", pg_server_identifier);
+    free(own);
     return text.at;
 }
 
@@ -334,23 +391,25 @@ int pg_settings_read_server(struct pg_server *server, const PGconn *pq, const ch
                             const PGresult *row)
 {
     int column = 0;
-    bool has_own = has_own_options(conninfo);
     for (size_t i = 0; i < COUNT; i++)
-        column += is_sent(&pg_settings[i], pq, has_own);
-    return pg_server_read(server, row, column);
+        column += is_sent(&pg_settings[i], pq);
+    int rc = pg_server_read(server, row, column);
+    if (!rc)
+        note_place(conninfo, server);
+    return rc;
 }
 
 char *pg_settings_statement(PGconn *pq, const struct pg_settings_of *of, struct pg_server *server)
 {
-    const struct found *found = found_for(of->conninfo);
+    struct known known = known_of(of->conninfo);
     switch (of->step) {
     case SETTINGS_ENCODING:
         return wants_bytes(pq) ? allocate_text("SET client_encoding TO 'SQL_ASCII'") : NULL;
     case SETTINGS_FIND:
-        return found && !of->again ? NULL : find_statement();
+        return known.found && !of->again ? NULL : find_statement();
     case SETTINGS_SET:
-        server->settings = found->edition;
-        return set_statement(pq, of->conninfo, found);
+        server->settings = known.found->edition;
+        return set_statement(pq, &known);
     case SETTINGS_POSITION:
         return server->standby ? allocate_text(pg_server_position) : NULL;
     case SETTINGS_DONE:

@@ -7,18 +7,24 @@
  *   SETTING_LATER     ours, once the server is known                ┐ by a statement alone
  *   SETTING_FOUND     as the first connection of this process found ┘
  *
+ * What was found holds for all connection strings that follow one another: keys are spelled as ever
+ * when a password, a role or even the server is another one. Where tables are looked for is the
+ * database's: another one has schemas of its own, as the first connection there finds them, and its
+ * rows are another generation's in any case.
+ *
  * What was found may be nothing that a server takes any more: a text search configuration that was
  * renamed, a locale that another host has not. Then it is found once more by who is refused, and
  * counts for whoever connects later. What was built or asked by the earlier values is as if it were
  * of another server (pg_server.settings): keys may be spelled otherwise now, and conditions mean
  * other rows, so a generation of theirs is given up and one by the values of now is built.
  *
- * The statement says those of the start-up packet once more, since poolers refuse or ignore it.
+ * The statement says those of the start-up packet once more, since poolers refuse or ignore it: of
+ * the first kind as the person has chosen, or ours.
  *
  * In the conninfo's `options` a person may choose how values are printed and read, and what is to
- * be found first: that is the same for all connections, and no lookup is wrong for it. Whether rows
- * are hidden, what kind of transaction it is and how long a statement may take are not his to
- * choose.
+ * be found first: that is the same for all connections. What would not read back as it was printed
+ * no connection is opened with (pg_conninfo_check()). Whether rows are hidden, what kind of
+ * transaction it is and how long a statement may take are not his to choose.
  *
  * Private to backends/.
  */
@@ -66,8 +72,8 @@ struct pg_settings_of {
  * settings it makes in server->settings. */
 char *pg_settings_statement(PGconn *pq, const struct pg_settings_of *of, struct pg_server *server);
 
-/* The answer to SETTINGS_FIND, one row, of which the first that comes for a conninfo counts, or
- * `again` the latest. False: it makes no sense. */
+/* The answer to SETTINGS_FIND, one row, of which the first that comes for this process counts, of
+ * another database its schemas, or `again` the latest. False: it makes no sense. */
 bool pg_settings_found(const char *conninfo, const PGresult *row, bool again);
 
 /* Of SETTINGS_SET: the server does not take one of the values. */

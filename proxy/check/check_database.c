@@ -9,6 +9,7 @@
 #include "check/check_replication.h"
 #include "check/check_session.h"
 #include "database/catalogue/inspector.h"
+#include "postgres/pg_options.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,17 @@ static size_t harmless_length(const char *message)
     return start + strcspn(message + start, "\"\n");
 }
 
-/* True when libpq can read the connection string. */
+/* The sessions that would be opened are refused by the guard itself. */
+static bool check_options(struct database *db)
+{
+    struct pg_error error;
+    if (!pg_conninfo_check(db->config->database, &error))
+        return true;
+    problems_add(db->problems, PROBLEM_ERROR, db->place, NULL, "%s", error.text);
+    return false;
+}
+
+/* True when libpq can read the connection string, and the guard takes what it says. */
 static bool check_conninfo(struct database *db)
 {
     char *message = NULL;
@@ -97,7 +108,7 @@ static bool check_conninfo(struct database *db)
                      message ? (int)harmless_length(message) : 0, message ? message : "");
     PQfreemem(message);
     PQconninfoFree(options);
-    return options != NULL;
+    return options && check_options(db);
 }
 
 /* Whether the server has answered and will answer the same tomorrow, unlike one that is starting

@@ -2,6 +2,7 @@
 import shutil
 import signal
 import socket
+import urllib.parse
 
 import pytest
 import redis
@@ -73,6 +74,18 @@ def test_a_guard_reads_and_loads_through_sessions_with_all_its_settings(
     assert guard.redis().mget("item:3", "item:1000", "day:2026-02-01", "day:01.02.2026") == \
         [b"payload 3", None, b"first", None]
     assert guard.keyspace()["rejected"] == 1
+
+
+@pytest.mark.parametrize("own", ["-csearch_path=public", "-cIntervalStyle=postgres -cwork_mem=4MB"])
+def test_options_that_a_pooler_drops_leave_no_setting_to_the_server(pooler, database, cache, start_guard, own):
+    """What a person has not chosen is as ever, what he has is as he says."""
+    database.execute("CREATE TABLE days (id interval PRIMARY KEY, payload text);"
+                     "INSERT INTO days VALUES ('1 day 02:03:04', 'first')")
+    database.execute(f'ALTER DATABASE "{database.name}" SET IntervalStyle = \'iso_8601\'')
+    days = items_keyspace(name="days", key="day:{id}", table="days")
+    url = pooler(ignore_startup_parameters="options").url + "?options=" + urllib.parse.quote(own)
+    guard = start_guard(days, sync="poll", database=url)
+    assert guard.redis().mget("day:1 day 02:03:04", "day:P1DT2H3M4S") == [b"first", None]
 
 
 def test_check_is_content_with_sessions(check, pooler, database):

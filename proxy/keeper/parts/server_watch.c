@@ -49,7 +49,7 @@ static void say_another(void)
 /* What is of the server before is given up, for this one. */
 static void leave(struct server_watch *watch, const struct pg_server *server)
 {
-    bool is_set_otherwise = server->settings != watch->rule.server.settings;
+    bool is_set_otherwise = pg_server_is_set_otherwise(server, &watch->rule.server);
     if (is_set_otherwise)
         log_warning("database: a server did not take the settings any more that the connections "
                     "had; they are opened anew, with those that it has");

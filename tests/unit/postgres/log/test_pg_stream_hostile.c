@@ -29,7 +29,7 @@ struct script {
 };
 
 /* Columns of the answers: of the settings found, and of the setting with which server it is. */
-enum { SETTINGS = 8, SET = 32 };
+enum { SETTINGS = 9, SET = 32 };
 
 static int listener, port;
 
