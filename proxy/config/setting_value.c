@@ -7,11 +7,11 @@
 #include "base/memory.h"
 #include "base/text/identifier.h"
 #include "config/config.h"
+#include "config/conninfo.h"
 #include "config/syntax/expression.h"
 #include "config/syntax/units.h"
 
 #include <errno.h>
-#include <libpq-fe.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,67 +172,12 @@ static int read_secret(const struct setting *setting, void *member, const char *
     return 0;
 }
 
-/* libpq takes a list, one port a host, and finds a wrong one out only when it connects; an empty
- * place stands for the default. */
-static bool ports_are_right(const char *ports)
-{
-    for (;; ports++) {
-        size_t digits = strspn(ports, "0123456789");
-        unsigned long port = strtoul(ports, NULL, 10);
-        if (digits > 5 || (digits > 0 && (port == 0 || port > 65535)))
-            return false;
-        ports += digits;
-        if (*ports != ',')
-            return *ports == '\0';
-    }
-}
-
-/* What libpq accepts, and would find wrong only later. */
-static int check_conninfo(const PQconninfoOption *options, struct setting_error *error)
-{
-    for (; options->keyword; options++)
-        if (strcmp(options->keyword, "port") == 0 && options->val && !ports_are_right(options->val))
-            return refuse(error, "a port is a number from 1 to 65535");
-    return 0;
-}
-
-/* libpq's messages quote the string, which may hold a password: they are cut before the quote. */
-static int refuse_conninfo(const char *message, struct setting_error *error)
-{
-    int length = (int)strcspn(message, "\"\n");
-    return refuse(error,
-                  "must be a connection string of libpq, such as postgresql://user@host:5432/name "
-                  "or host=... dbname=...; libpq says: %.*s",
-                  length > 100 ? 100 : length, message);
-}
-
-/* Of another product's URL: how long its scheme is; 0 for what may be PostgreSQL's. */
-static int foreign_scheme(const char *text)
-{
-    size_t length = strcspn(text, "= '@:");
-    bool ours = strncmp(text, "postgres:", 9) == 0 || strncmp(text, "postgresql:", 11) == 0;
-    return strncmp(text + length, "://", 3) == 0 && !ours ? (int)length : 0;
-}
-
 /* Kept as it stands: libpq reads it anew for each connection. */
 static int read_database(const struct setting *setting, void *member, const char *text,
                          struct setting_error *error)
 {
-    char *message = NULL;
     (void)setting;
-    int foreign = foreign_scheme(text);
-    if (foreign)
-        return refuse(error,
-                      "%.*s:// is the URL of another database: the keys and their changes are read "
-                      "from PostgreSQL, as in postgresql://user@host:5432/name",
-                      foreign, text);
-    if (!*text)
-        return refuse(error, "must not be empty");
-    PQconninfoOption *options = PQconninfoParse(text, &message);
-    int status = options ? check_conninfo(options, error)
-                         : refuse_conninfo(message ? message : "out of memory", error);
-    PQconninfoFree(options);
-    PQfreemem(message);
+    int status = conninfo_check(text, error->text, sizeof error->text);
     if (!status)
         *(char **)member = xstrdup(text);
     return status;

@@ -6,7 +6,7 @@
 #include "config/settings.h"
 
 struct setting_error {
-    char text[300]; /* what is wrong and what is allowed; never the value itself */
+    char text[400]; /* what is wrong and what is allowed; never the value itself */
 };
 
 /* Reads a value and checks it against the row's bounds. 0, or -EINVAL and *error. For

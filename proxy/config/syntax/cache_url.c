@@ -17,6 +17,7 @@
 #include "base/hex.h"
 #include "base/memory.h"
 #include "base/span.h"
+#include "config/syntax/userinfo.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +58,8 @@ static int parse_user(struct cache_url *out, const char *text, size_t length, co
     out->password = decode(colon + 1, length - user - 1);
     out->user = decode(text, user);
     if (!out->user || !out->password)
-        return refuse(error, "a % in user or password is followed by two hexadecimal digits");
+        return refuse(
+            error, "a % in user or password is followed by two hexadecimal digits: " USERINFO_RULE);
     if (!*out->password)
         return refuse(error, "the password before the @ is empty");
     if (!*out->user) {
@@ -94,7 +96,9 @@ static int parse_db(int *db, const char *text, const char **error)
     return 0;
 }
 
-/* What stands before the first / and behind the user, if there is one. */
+/* What stands before the first / and behind the user, if there is one. An @ behind that / is, for
+ * all that can be told, the end of a password with a / in it: the hosts would be made of its
+ * beginning, and the rest be told in messages. */
 static int parse_authority(struct cache_url *out, const char *text, struct span *hosts,
                            const char **error)
 {
@@ -103,6 +107,8 @@ static int parse_authority(struct cache_url *out, const char *text, struct span 
     const char *at = memrchr(text, '@', length);
     *hosts =
         at ? (struct span){at + 1, length - (size_t)(at + 1 - text)} : (struct span){text, length};
+    if (strchr(text + length, '@'))
+        return refuse(error, "an @ stands behind the first /: " USERINFO_RULE);
     return at ? parse_user(out, text, (size_t)(at - text), error) : 0;
 }
 
