@@ -6,6 +6,7 @@
  * what came through it. */
 #include "cli/filter_form.h"
 
+#include "base/standard_files.h"
 #include "base/text/arguments.h"
 #include "cli/terminal/forms.h"
 #include "cli/terminal/progress.h"
@@ -301,7 +302,7 @@ static int answer(void *arg, struct span line)
 static int flush(void *arg)
 {
     (void)arg;
-    return fflush(stdout) ? -errno : 0;
+    return standard_output_flush();
 }
 
 static int query_main(int argc, char **argv)
@@ -316,6 +317,8 @@ static int query_main(int argc, char **argv)
     query.filter = filter;
     int code = lines_read(STDIN_FILENO, &reader);
     filter_destroy(filter);
+    if (ferror(stdout))
+        return EXIT_FAILED; /* which main() explains */
     return code ? fail("query", strerror(-code)) : EXIT_DONE;
 }
 

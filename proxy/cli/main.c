@@ -4,6 +4,7 @@
  *   ctl, filter, plan   ─▶ themselves, from their own word on
  *   anything else       ─▶ --help, --version, or wrong usage, whose status is 2
  */
+#include "base/standard_files.h"
 #include "base/text/arguments.h"
 #include "check/check.h"
 #include "cli/ctl_program.h"
@@ -115,7 +116,7 @@ static int refuse(const char *word)
     return usage(stderr);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
     if (!strcmp(word, "serve") || !strcmp(word, "check"))
@@ -130,4 +131,10 @@ int main(int argc, char **argv)
         return 0;
     }
     return refuse(word);
+}
+
+int main(int argc, char **argv)
+{
+    standard_files_open();
+    return standard_files_end("nestguard", run(argc, argv));
 }

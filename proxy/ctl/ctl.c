@@ -8,6 +8,7 @@
 #include "ctl/ctl.h"
 
 #include "base/memory.h"
+#include "base/standard_files.h"
 #include "config/config.h"
 #include "ctl/ctl_call.h"
 #include "ctl/ctl_top.h"
@@ -146,8 +147,8 @@ static int print_answer(const struct ctl_words *words, const struct ctl_answer *
         puts("done");
     else if (!print_for_people(words, answer, stdout))
         print_body(answer, words->watch > 0 && !ctl_is_terminal(), stdout);
-    if (fflush(stdout) != 0)
-        return ctl_complain(EXIT_REFUSED, "the answer could not be written: %s", strerror(errno));
+    if (standard_output_flush() < 0)
+        return EXIT_REFUSED; /* which main() explains */
     return print_shortfall(words, answer);
 }
 
