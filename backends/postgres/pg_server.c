@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* The log's file says which timeline it is of at once, the control file only some time after a
  * promotion. */
@@ -102,6 +103,38 @@ bool pg_server_has_gone_back(const struct pg_server *server, const struct pg_ser
            server->position < before->position;
 }
 
+/* "2023-11-14T22:13:20.5Z", with what fraction the server told: it may be all that differs. */
+static void print_time(char text[48], const char *seconds)
+{
+    time_t whole = (time_t)strtoll(seconds, NULL, 10);
+    struct tm broken = {0};
+    char stamp[24] = "";
+    gmtime_r(&whole, &broken);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &broken);
+    snprintf(text, 48, "%s%.10sZ", stamp, seconds + strcspn(seconds, "."));
+}
+
+/* What differs: who it is and where, or only since when it runs. */
+static void say_other(const struct pg_server *server, const struct pg_server *known,
+                      struct pg_error *error)
+{
+    char now[48], then[48];
+    print_time(now, server->started);
+    print_time(then, known->started);
+    if (strcmp(server->history, known->history) != 0)
+        pg_error_say(error,
+                     "the connection leads to another server than the filter is of (%s, not %s)",
+                     server->history, known->history);
+    else
+        pg_error_say(error,
+                     is_identified(server)
+                         ? "the server was restarted since the filter was built (it runs since %s, "
+                           "not %s)"
+                         : "the server was restarted since the filter was built, or is another (it "
+                           "runs since %s, not %s, and the role may not ask who it is)",
+                     now, then);
+}
+
 /* Of one that the rule's server is known of. */
 static bool is_rules(const struct pg_server *server, const struct pg_server_rule *rule,
                      struct pg_error *error)
@@ -111,10 +144,7 @@ static bool is_rules(const struct pg_server *server, const struct pg_server_rule
         pg_error_say(error, "the server does not take the settings any more that the filter was "
                             "built by, and the connection has others");
     else if (!pg_server_is_same(server, known, rule->unrestarted))
-        pg_error_say(error,
-                     "the connection leads to another server than the filter is of, or to one that "
-                     "was restarted (%s, not %s)",
-                     server->history, known->history);
+        say_other(server, known, error);
     else if (pg_server_has_gone_back(server, known))
         pg_error_say(error, "the standby has begun its recovery anew, and has not come again to "
                             "where it was when the filter was built");

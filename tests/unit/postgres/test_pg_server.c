@@ -112,6 +112,33 @@ static void who_cannot_be_identified_is_another_once_started_at_another_time(voi
     assert_false(pg_server_is_same(&before, &after, false));
 }
 
+static void must_say(const struct pg_server *server, const struct pg_server *known,
+                     const char *wanted)
+{
+    struct pg_server_rule rule = {.unrestarted = true, .server = *known};
+    struct pg_error error = {.text = ""};
+    assert_false(pg_server_fits(server, &rule, &error));
+    if (!strstr(error.text, wanted))
+        fail_msg("%s", error.text);
+}
+
+static void what_differs_is_told(void **state)
+{
+    struct pg_server before = server("f", "1700000000.5", "00000001", "7311");
+    struct pg_server after = server("f", "1700000000.625", "00000001", "7311");
+    struct pg_server promoted = server("f", "1700000000.5", "00000002", "7311");
+    struct pg_server unnamed = server("f", "1700000000", "00000001", "");
+    struct pg_server stranger = server("f", "1700000001", "00000001", "");
+    (void)state;
+    must_say(&after, &before,
+             "was restarted since the filter was built (it runs since 2023-11-14T22:13:20.625Z, "
+             "not 2023-11-14T22:13:20.5Z)");
+    must_say(&promoted, &before,
+             "another server than the filter is of (7311/00000002/5.10, not "
+             "7311/00000001/5.10)");
+    must_say(&stranger, &unnamed, "or is another (it runs since 2023-11-14T22:13:21Z, not");
+}
+
 static struct pg_server standby_at(uint64_t position)
 {
     struct pg_server found = server("t", "1", "standby", "7311");
@@ -192,6 +219,7 @@ int main(void)
         cmocka_unit_test(another_cluster_and_a_promoted_standby_are_others),
         cmocka_unit_test(another_database_or_role_of_the_same_server_is_another),
         cmocka_unit_test(who_cannot_be_identified_is_another_once_started_at_another_time),
+        cmocka_unit_test(what_differs_is_told),
         cmocka_unit_test(a_standby_that_has_gone_back_will_not_do),
         cmocka_unit_test(a_standby_says_where_it_is),
         cmocka_unit_test(one_by_other_settings_is_another),
