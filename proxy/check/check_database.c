@@ -5,6 +5,7 @@
 #include "check/check_database.h"
 
 #include "base/memory.h"
+#include "base/text/identifier.h"
 #include "check/check_memory.h"
 #include "check/check_replication.h"
 #include "check/check_session.h"
@@ -124,24 +125,74 @@ static bool is_refusal(const struct database *db, const struct pg_error *error)
 }
 
 /* What to do next, by the state that the server refuses with (PostgreSQL documentation, appendix
- * A). */
-static const char *next_step(const struct pg_error *error)
+ * A) and, where that stands for several causes, a piece of its words; the first that fits. */
+static const struct step {
+    const char *state, *piece, *text;
+} steps[] = {
+    {"28P01", "",
+     "the password belongs into `database` (postgresql://user:${PGPASSWORD}@host/"
+     "name, with the value in the environment) or into a passfile"},
+    {"28000", "no encryption",
+     "a line of the server's pg_hba.conf must let it in from here; if its lines are hostssl, for "
+     "encrypted connections, `database` must ask for one (sslmode=require)"},
+    {"28000", "",
+     "the role must exist and may log in (CREATE ROLE ... LOGIN), and a line of the "
+     "server's pg_hba.conf lets it in from here"},
+    {"3D000", "", "`database` must name one that exists: psql -l lists them"},
+    {"42501", "", "the role needs the right to connect (GRANT CONNECT ON DATABASE ... TO ...)"},
+    {"55000", "", "ALTER DATABASE ... ALLOW_CONNECTIONS true lets connections in"},
+    {"53300", "for role", "ALTER ROLE ... CONNECTION LIMIT allows it more"},
+    {"53300", "for database", "ALTER DATABASE ... CONNECTION LIMIT allows more"},
+    {"53300", "", "the server's max_connections is used up: by whom pg_stat_activity shows"},
+    {"57P03", "", "it will, unless it stays so: then its log says why"},
+    {"", "no password supplied",
+     "postgresql://user:${PGPASSWORD}@host/name, with the value in the "
+     "environment"},
+};
+
+static const struct step *next_step(const struct pg_error *error)
 {
-    static const struct {
-        const char *state, *step;
-    } steps[] = {
-        {"28P01", "; the password belongs into `database` (postgresql://user:${PGPASSWORD}@host/"
-                  "name, with the value in the environment) or into a passfile"},
-        {"28000", "; the role must exist and may log in (CREATE ROLE ... LOGIN), and a line of the "
-                  "server's pg_hba.conf lets it in from here"},
-        {"3D000", "; `database` must name one that exists: psql -l lists them"},
-        {"", "; if it wants a password: postgresql://user:${PGPASSWORD}@host/name, with the value "
-             "in the environment"},
-    };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (strcmp(error->sqlstate, steps[i].state) == 0)
-            return steps[i].step;
-    return "";
+        if (strcmp(error->sqlstate, steps[i].state) == 0 && strstr(error->text, steps[i].piece))
+            return &steps[i];
+    return NULL;
+}
+
+/* A new string: the SQL that gives the right to connect; NULL where the connection string does not
+ * say to whom. */
+static char *connect_remedy(const struct database *db, const struct pg_error *error)
+{
+    char *remedy = NULL;
+    if (strcmp(error->sqlstate, "42501") != 0)
+        return NULL;
+    PQconninfoOption *options = PQconninfoParse(db->config->database, NULL);
+    const char *name = parameter(options, "dbname"), *user = parameter(options, "user");
+    if (name && user) {
+        char *quoted_name = identifier_quote(name), *quoted_user = identifier_quote(user);
+        remedy = xasprintf("GRANT CONNECT ON DATABASE %s TO %s;", quoted_name, quoted_user);
+        free(quoted_name);
+        free(quoted_user);
+    }
+    PQconninfoFree(options);
+    return remedy;
+}
+
+/* Why there is no session. */
+static void report_closed(const struct database *db, const struct pg_error *error, bool refused)
+{
+    const struct step *step = next_step(error);
+    char *remedy = connect_remedy(db, error);
+    const char *what = refused            ? "the server refuses the connection"
+                       : *error->sqlstate ? "the server takes no connection now"
+                                          : "no connection";
+    const char *text = step ? step->text
+                       : refused || *error->sqlstate
+                           ? ""
+                           : "is PostgreSQL running there, and is this the address that it listens "
+                             "on (its `listen_addresses` and `port`)?";
+    problems_add(db->problems, refused ? PROBLEM_ERROR : db->how.down, db->place, remedy,
+                 "%s: %s%s%s", what, error->text, *text ? "; " : "", text);
+    free(remedy);
 }
 
 /* Opens the session; false when there is none, which has been reported. */
@@ -150,17 +201,9 @@ static bool enter(struct database *db)
     struct pg_error error;
     int status =
         check_session_open(&db->questions.session, db->config->database, db->how.stop, &error);
-    if (!status)
-        return true;
-    if (status != -ECANCELED && is_refusal(db, &error))
-        problems_add(db->problems, PROBLEM_ERROR, db->place, NULL,
-                     "the server refuses the connection: %s%s", error.text, next_step(&error));
-    else
-        problems_add(db->problems, db->how.down, db->place, NULL,
-                     "no connection: %s; is PostgreSQL running there, and is this the address that "
-                     "it listens on (its `listen_addresses` and `port`)?",
-                     error.text);
-    return false;
+    if (status)
+        report_closed(db, &error, status != -ECANCELED && is_refusal(db, &error));
+    return !status;
 }
 
 static int number(const struct database *db, enum server_cell cell)

@@ -558,6 +558,32 @@ class TestServer:
         assert "CREATE ROLE ... LOGIN" in report.text and "pg_hba.conf" in report.text
         assert "secret" not in report.text
 
+    @pytest.mark.parametrize("begin, end, words", [
+        ("ALTER ROLE guard CONNECTION LIMIT 0", "ALTER ROLE guard CONNECTION LIMIT -1",
+         "ALTER ROLE ... CONNECTION LIMIT"),
+        ("ALTER DATABASE {} CONNECTION LIMIT 0", "ALTER DATABASE {} CONNECTION LIMIT -1",
+         "ALTER DATABASE ... CONNECTION LIMIT"),
+        ("ALTER DATABASE {} ALLOW_CONNECTIONS false", "ALTER DATABASE {} ALLOW_CONNECTIONS true",
+         "ALTER DATABASE ... ALLOW_CONNECTIONS true"),
+        ("REVOKE CONNECT ON DATABASE {} FROM PUBLIC, guard",
+         "GRANT CONNECT ON DATABASE {} TO PUBLIC", "GRANT CONNECT"),
+    ])
+    def test_a_server_that_takes_no_connection_is_running(self, check, database, postgres_server,
+                                                          begin, end, words):
+        database.execute(GOOD)
+        name = database.url.rpartition("/")[2]
+        postgres_server.execute(begin.format(name), "template1")
+        try:
+            text, remedy = check(keyspace()).one("error")
+            assert words in text and "is PostgreSQL running" not in text
+            assert ("GRANT" in words) == (remedy is not None)
+            if remedy:
+                assert remedy == f'GRANT CONNECT ON DATABASE "{name}" TO "guard";'
+                postgres_server.execute(remedy, "template1")
+                assert_in_order(check(keyspace()))
+        finally:
+            postgres_server.execute(end.format(name), "template1")
+
     def test_url_of_another_database_is_told_from_a_broken_one(self, check):
         text, _ = check(keyspace(), database="mysql://app:secret@127.0.0.1/shop").one("error")
         assert "mysql:// is the URL of another database" in text

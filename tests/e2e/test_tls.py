@@ -321,6 +321,16 @@ def tls_database(certificates):
     server.remove()
 
 
+def test_a_database_for_encrypted_connections_alone_is_told(cache, tls_database, tmp_path):
+    file = tmp_path / "nestguard.yaml"
+    file.write_text(f"listen: 127.0.0.1:{servers.free_port()}\ncache: {cache.url}\n"
+                    f"database: postgresql://guard@127.0.0.1:{tls_database.port}/template1"
+                    "?sslmode=disable\nkeyspaces:\n"
+                    "  - {name: items, key: 'item:{id}', table: items, value: payload}\n")
+    _, text = servers.run_nestguard("check", "-c", file)
+    assert "no encryption" in text and "sslmode=require" in text
+
+
 def test_the_database_is_followed_and_read_encrypted(cache, tls_database, certificates):
     database = servers.Database(tls_database, "encrypted")
     database.execute(TABLE)
