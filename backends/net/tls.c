@@ -18,7 +18,9 @@ static int fail(char *error, const char *what, const char *file)
     unsigned long code = ERR_peek_error();
     const char *reason =
         ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
-    snprintf(error, TLS_ERROR_SIZE, "%s%s%s: %s", what, file ? " " : "", file ? file : "",
+    bool is_none = reason && strcmp(reason, "no start line") == 0;
+    snprintf(error, TLS_ERROR_SIZE, "%s%s%s: %s%s", what, file ? " " : "", file ? file : "",
+             is_none ? "there is nothing in it as PEM has it, -----BEGIN ...: " : "",
              reason ? reason : "refused");
     ERR_clear_error();
     return -EINVAL;

@@ -69,8 +69,11 @@ static void report_failure(const struct cache *cache, const struct config *confi
                                          : "no connection",
                      error, hint);
     else if (is_refusal(status, error))
-        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL,
-                     "it is no Redis, or does not let us in: %s", error);
+        problems_add(cache->problems, PROBLEM_ERROR, cache->place, NULL, "%s: %s",
+                     strstr(error, "SELECT refused")
+                         ? "it does not have the database that `cache` names, or gives it to nobody"
+                         : "it is no Redis, or does not let us in",
+                     error);
     else
         problems_add(cache->problems, down, cache->place, NULL,
                      "no connection: %s; is Redis running there, and is this the address that it "

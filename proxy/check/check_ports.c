@@ -22,6 +22,17 @@ static void check_one(const struct config *config, const char *setting,
                      "%s: %s is no address of this machine, and a guard would not start; choose "
                      "one that it has (`ip address` shows them), or 0.0.0.0 or [::] for all",
                      setting, address->text);
+    else if (status == -EEXIST)
+        problems_add(
+            problems, PROBLEM_ERROR, config->file, NULL,
+            "%s: what stands at %s is no socket that a guard may take the place of: remove "
+            "it, or choose another path",
+            setting, address->text);
+    else if (status == -EACCES && !address->path)
+        problems_add(problems, PROBLEM_WARNING, config->file, NULL,
+                     "%s: %s is not for this user: a port below 1024 needs CAP_NET_BIND_SERVICE "
+                     "(AmbientCapabilities= in the unit); or choose a higher one",
+                     setting, address->text);
     else if (status < 0)
         problems_add(problems, PROBLEM_WARNING, config->file, NULL,
                      "%s: %s cannot be listened on: %s", setting, address->text, strerror(-status));

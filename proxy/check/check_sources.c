@@ -57,7 +57,8 @@ size_t check_sources(const struct config *config, struct problems *problems)
 {
     size_t taken = 0;
     for (size_t i = 0; i < config->keyspace_count; i++)
-        if (keyspace_has_file(&config->keyspaces[i]))
+        if (keyspace_has_file(&config->keyspaces[i]) &&
+            strncmp(config->keyspaces[i].source, "file:/", 6) == 0) /* else the file is wrong */
             check_source(config, &config->keyspaces[i], &taken, problems);
     return taken;
 }

@@ -356,11 +356,12 @@ static void check_keyspace(const struct config *config, const struct config_sour
     }
 }
 
-/* Bounds of length are the row's own; that they are octal digits is told here. */
+/* Told here, also of its length, for a row's bounds would say only that of it. */
 static void check_mode(const struct config *config, const struct config_source *source)
 {
     const struct mention *mode = top(source, "unix_socket_mode");
-    if (mode->good && strspn(config->unix_socket_mode, "01234567") != 3)
+    if (mode->good && (strlen(config->unix_socket_mode) != 3 ||
+                       strspn(config->unix_socket_mode, "01234567") != 3))
         config_report(source, mode->line, "unix_socket_mode is three octal digits, as in 660");
 }
 

@@ -50,7 +50,7 @@ const struct setting config_settings[] = {
      .help = "authorities (PEM) that must have signed a client's certificate; without this setting "
              "clients on tls: addresses need none"},
     {"unix_socket_mode", SETTING_TEXT, AT(unix_socket_mode), .fixed = true, .standard = "660",
-     .least = "3", .most = "3",
+     .least = "0", .most = "4095",
      .help =
          "who may connect to unix sockets, listen's and control's, as chmod takes it; the umask "
          "does not matter"},
@@ -235,7 +235,7 @@ const struct setting keyspace_settings[] = {
      .help = "in place of table, a SELECT whose rows exist: it gives the key's columns and the "
              "value's, of joins and UNIONs, too; with sync: poll and none"},
     {"source", SETTING_TEXT, AT(source), .remakes = true, .otherwise = "the rows of table",
-     .least = "4", .most = "4095",
+     .least = "0", .most = "4095",
      .help = "file:/path of the keys that exist, in place of a table: a cache key a line, or what "
              "`nestguard filter build` made of such lines; taken anew when it changes; or push: "
              "the application sends such lines to the control port; needs on_miss: pass"},

@@ -147,6 +147,12 @@ static char *explain(CURL *curl, CURLcode code, const char *details, const struc
                          address, number ? strerror((int)number) : details);
     case CURLE_OPERATION_TIMEDOUT:
         return xasprintf("no answer from %s in time (%s)", address, details);
+    case CURLE_GOT_NOTHING:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+        return xasprintf("%s is no control port: what answers there speaks no HTTP (the guard's "
+                         "`control` setting has the address)",
+                         address);
     case CURLE_WRITE_ERROR:
         return xasprintf("the answer from %s is longer than %d bytes", address, ANSWER_MAX);
     default:

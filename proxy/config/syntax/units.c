@@ -60,7 +60,9 @@ static bool read_with_unit(const char *text, const struct unit *units, compariso
 int units_count(const char *text, uint64_t *out, const char **error)
 {
     if (!read_digits(&text, out) || *text)
-        return refuse(error, "must be a whole number, such as 4");
+        return refuse(error, *text && !text[strspn(text, "0123456789")]
+                                 ? "is too large a number"
+                                 : "must be a whole number, such as 4");
     return 0;
 }
 

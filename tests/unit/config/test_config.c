@@ -611,6 +611,21 @@ static void a_hash_is_of_more_than_a_columns_value(void **state)
     must_refuse_line("    fill: list", WORDS("fill \"list\"", "string or hash"));
 }
 
+static void what_would_do_is_named_whatever_is_wrong(void **state)
+{
+    (void)state;
+    must_report_one("listen: unix:/a\nunix_socket_mode: 66\n" DEFAULTS, 2,
+                    WORDS("three octal digits"));
+    must_report_one("listen: unix:/a\nunix_socket_mode: 0660\n" DEFAULTS, 2,
+                    WORDS("three octal digits"));
+    must_report_one("listen: unix:/a\nunix_socket_mode: 66x\n" DEFAULTS, 2,
+                    WORDS("three octal digits"));
+    must_refuse_line("    min_keys: 99999999999999999999", WORDS("is too large a number"));
+    must_refuse_line("    min_keys: 99999999999999999999x", WORDS("must be a whole number"));
+    must_refuse_line("  - {name: b, key: 'b:{x}', source: psh, on_miss: pass}",
+                     WORDS("file:/var/lib/shop/keys.txt, or push"));
+}
+
 static void keyspaces_must_not_share_names_or_keys(void **state)
 {
     (void)state;
@@ -881,6 +896,7 @@ int main(void)
         cmocka_unit_test(a_setting_that_was_wrong_causes_no_second_error),
         cmocka_unit_test(a_list_of_columns_names_some_each_once),
         cmocka_unit_test(a_hash_is_of_more_than_a_columns_value),
+        cmocka_unit_test(what_would_do_is_named_whatever_is_wrong),
         cmocka_unit_test(keyspaces_must_not_share_names_or_keys),
         cmocka_unit_test(all_mistakes_are_reported_at_once_each_once),
         cmocka_unit_test(secrets_are_never_shown),

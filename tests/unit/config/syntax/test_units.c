@@ -123,10 +123,11 @@ static void counts_are_plain_whole_numbers(void **state)
     (void)state;
     static const struct accepted rows[] = {
         {"0", 0}, {"4", 4}, {"18446744073709551615", UINT64_MAX}, {0}};
-    static const char *const texts[] = {
-        "", "-1", "1.0", "1e3", "0x4", "4 ", "four", "18446744073709551616", NULL};
+    static const char *const texts[] = {"", "-1", "1.0", "1e3", "0x4", "4 ", "four", NULL};
+    static const char *const large[] = {"18446744073709551616", NULL};
     must_read(units_count, rows);
     must_refuse(units_count, texts, "whole number");
+    must_refuse(units_count, large, "too large");
 }
 
 static void shares_come_as_percent_decimal_or_exponent(void **state)
