@@ -24,9 +24,9 @@ static void check_one(const struct config *config, const char *setting,
                      setting, address->text);
     else if (status == -EEXIST)
         problems_add(
-            problems, PROBLEM_ERROR, config->file, NULL,
-            "%s: what stands at %s is no socket that a guard may take the place of: remove "
-            "it, or choose another path",
+            problems, PROBLEM_WARNING, config->file, NULL,
+            "%s: %s cannot be listened on: what stands there is no socket that a guard may "
+            "take the place of; remove it, or choose another path",
             setting, address->text);
     else if (status == -EACCES && !address->path)
         problems_add(problems, PROBLEM_WARNING, config->file, NULL,
