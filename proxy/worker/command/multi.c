@@ -4,6 +4,7 @@
  */
 #include "worker/command/multi.h"
 
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/client/queued_writes.h"
 #include "worker/command/keys/lookup.h"
@@ -18,12 +19,13 @@
 /* A later MULTI may have begun since: what this one is told is no word about that. */
 static void multi_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    struct pinned *pinned = &client_of(slot->replies)->pinned;
-    if (pinned->multi == slot && reply.at[0] == '-')
-        multi_discard_late(client_of(slot->replies));
-    if (pinned->multi == slot)
-        pinned->multi = NULL;
-    request_take_reply(slot, index, reply);
+    struct client *client = client_of(slot->replies);
+    bool is_latest = client->pinned.multi == slot;
+    (void)index;
+    if (is_latest)
+        client->pinned.multi = NULL;
+    if (!request_take_change(slot, reply, reply_is_ok(reply)) && is_latest)
+        multi_discard_late(client);
 }
 
 static const struct reply_slot_kind multi_kind = {.on_cache = multi_reply,
@@ -78,7 +80,7 @@ void multi_end(struct client *client, const struct request *request)
 static void queued_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    if (reply.at[0] == '-' || span_starts(reply, "+QUEUED"))
+    if (reply_is_error(reply) || reply_is_queued(reply))
         reply_slot_append(slot, reply_slot_output(slot), reply);
     else
         resp_write_error(reply_slot_output(slot), "NESTGUARD transaction: the cache refused MULTI");

@@ -4,6 +4,7 @@
  */
 #include "worker/command/stateful.h"
 
+#include "resp/reply.h"
 #include "worker/client/pinned.h"
 #include "worker/command/bound.h"
 #include "worker/command/keys/clearing.h"
@@ -32,7 +33,7 @@ static void forward_in_own(struct client *client, const struct request *request)
 /* A confirmation comes also to who has switched replies off; an error does not. */
 static void subscribe_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    slot->muted = slot->muted && reply.at[0] == '-';
+    slot->muted = slot->muted && reply_is_error(reply);
     request_take_reply(slot, index, reply);
 }
 
@@ -66,9 +67,9 @@ static void unsubscribe(struct client *client, const struct request *request)
 
 static void monitor_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
-    if (reply.at[0] == '+')
+    (void)index;
+    if (request_take_change(slot, reply, reply_is_ok(reply)))
         client_of(slot->replies)->pinned.states |= PINNED_MONITOR;
-    request_take_reply(slot, index, reply);
 }
 
 static const struct reply_slot_kind monitor_kind = {.on_cache = monitor_reply,

@@ -186,10 +186,8 @@ static void ask(struct client *client, struct inquiry *inquiry, const char *subc
 
 static struct inquiry *create(const struct client *client, enum purpose purpose)
 {
-    struct inquiry *inquiry = xcalloc(1, sizeof *inquiry);
-    inquiry->purpose = purpose;
-    inquiry->asker = client->id;
-    inquiry->home = client->clients;
+    struct inquiry *inquiry = xmalloc(sizeof *inquiry);
+    *inquiry = (struct inquiry){.purpose = purpose, .asker = client->id, .home = client->clients};
     return inquiry;
 }
 
@@ -492,11 +490,10 @@ void inquiry_returned(struct roll_call *call)
     if (wanted && call->state == ROLL_CALL_CUT)
         resp_write_error(reply_slot_output(slot),
                          "NESTGUARD ending: not all clients could be asked");
-    struct clients *home = inquiry->home;
-    bool was_first = walks(inquiry);
-    if (was_first)
+    struct clients *home = walks(inquiry) ? inquiry->home : NULL;
+    if (home)
         home->inquiries = inquiry->behind;
     end(inquiry);
-    if (was_first)
+    if (home)
         begin_next(home);
 }
