@@ -88,18 +88,14 @@ void loads_all_changed(struct loads *loads);
 
 /* A command that may take any key out of the cache. It waits for the fills that were there before
  * it, and those that come behind it wait for its end: so neither waits for ever, however many there
- * are of the other, and nothing that was read before it gets to the cache behind it. Only begin()
- * is set by its owner. */
-struct loads_clearing {
-    struct loads_clearing *before, *behind;
-    uint64_t number; /* of clearings */
-    uint64_t fill;   /* the last before it */
-    bool begun;
-    void (*begin)(struct loads_clearing *clearing); /* it may go to the cache; called once */
-};
+ * are of the other, and nothing that was read before it gets to the cache behind it. */
+struct loads_clearing;
 
-/* begin() may be called before this returns. */
-void loads_begin_clearing(struct loads *loads, struct loads_clearing *clearing);
+/* begin(arg) is called once, when it may go to the cache, but not before this has returned; unless
+ * *begun, which is that it may at once. It is the loads', until loads_end_clearing() or their end.
+ */
+struct loads_clearing *loads_begin_clearing(struct loads *loads, void (*begin)(void *arg),
+                                            void *arg, bool *begun);
 
 /* One that has begun. If it was done, loads_all_changed() comes before this. */
 void loads_end_clearing(struct loads *loads, struct loads_clearing *clearing);

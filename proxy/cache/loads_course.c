@@ -49,7 +49,7 @@ void loads_destroy(struct loads *loads)
 {
     if (!loads)
         return;
-    loads_drop_held(loads);
+    loads_drop_clearings(loads);
     negative_cache_finish(&loads->absent);
     refusals_destroy(loads->refusals);
     load_queue_finish(&loads->queue);

@@ -38,6 +38,15 @@ static counter *fill_counter(struct load_counters *counters, const struct redis_
                                                           : &counters->fills_failed_refused;
 }
 
+struct loads_clearing {
+    struct loads_clearing *before, *behind;
+    uint64_t number; /* of clearings */
+    uint64_t fill;   /* the last before it */
+    bool begun;
+    void (*begin)(void *arg);
+    void *arg;
+};
+
 /* ---- in their order ---- */
 
 static void link_fill(struct loads *loads, struct load *load)
@@ -58,17 +67,20 @@ static void unlink_fill(struct loads *loads, struct load *load)
     loads->filling--;
 }
 
+static bool is_behind_fills(const struct loads *loads, const struct loads_clearing *clearing)
+{
+    return loads->first_fill && loads->first_fill->fill <= clearing->fill;
+}
+
 /* Who came later waits for no fewer. */
 static void begin_clearings(struct loads *loads)
 {
     struct loads_clearing *clearing = loads->first_clearing, *behind;
-    for (; clearing; clearing = behind) {
-        if (loads->first_fill && loads->first_fill->fill <= clearing->fill)
-            return;
+    for (; clearing && !is_behind_fills(loads, clearing); clearing = behind) {
         behind = clearing->behind;
         if (!clearing->begun) {
             clearing->begun = true;
-            clearing->begin(clearing);
+            clearing->begin(clearing->arg);
         }
     }
 }
@@ -193,16 +205,19 @@ void loads_fill(struct load *load, const struct row_result *result)
 
 /* ---- clearings ---- */
 
-void loads_begin_clearing(struct loads *loads, struct loads_clearing *clearing)
+struct loads_clearing *loads_begin_clearing(struct loads *loads, void (*begin)(void *arg),
+                                            void *arg, bool *begun)
 {
-    clearing->number = ++loads->clearings;
-    clearing->fill = loads->fills;
-    clearing->begun = false;
-    clearing->behind = NULL;
-    clearing->before = loads->last_clearing;
+    struct loads_clearing *clearing = xmalloc(sizeof *clearing);
+    *clearing = (struct loads_clearing){.before = loads->last_clearing,
+                                        .number = ++loads->clearings,
+                                        .fill = loads->fills,
+                                        .begin = begin,
+                                        .arg = arg};
     *(clearing->before ? &clearing->before->behind : &loads->first_clearing) = clearing;
     loads->last_clearing = clearing;
-    begin_clearings(loads);
+    *begun = clearing->begun = !is_behind_fills(loads, clearing);
+    return clearing;
 }
 
 /* It ends as if the cache had not taken it. */
@@ -228,19 +243,27 @@ static void go_on_filling(struct loads *loads)
     }
 }
 
-void loads_end_clearing(struct loads *loads, struct loads_clearing *clearing)
+static void drop_clearing(struct loads *loads, struct loads_clearing *clearing)
 {
     *(clearing->before ? &clearing->before->behind : &loads->first_clearing) = clearing->behind;
     *(clearing->behind ? &clearing->behind->before : &loads->last_clearing) = clearing->before;
+    free(clearing);
+}
+
+void loads_end_clearing(struct loads *loads, struct loads_clearing *clearing)
+{
+    drop_clearing(loads, clearing);
     go_on_filling(loads);
     begin_clearings(loads);
 }
 
-void loads_drop_held(struct loads *loads)
+void loads_drop_clearings(struct loads *loads)
 {
     struct load *load;
     while ((load = loads->first_held)) {
         loads->first_held = load->fill_behind;
         drop_held(loads, load);
     }
+    while (loads->first_clearing)
+        drop_clearing(loads, loads->first_clearing);
 }

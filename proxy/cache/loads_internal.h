@@ -70,8 +70,8 @@ const struct keyspace *loads_keyspace(const struct load *load);
 /* Writes the row's value to the cache, if it may; the load ends with the cache's answer. */
 void loads_fill(struct load *load, const struct row_result *result);
 
-/* At the end: of those that wait for a clearing nobody will tell. */
-void loads_drop_held(struct loads *loads);
+/* At the end: the clearings that nobody has ended, and what waits for them. */
+void loads_drop_clearings(struct loads *loads);
 
 /* The generation under which the database's word on absent keys of this keyspace counts; 0: none.
  */

@@ -83,7 +83,7 @@ struct write_request {
     char text[]; /* the key's */
 };
 
-struct clearing; /* the keeper's; see keeper_writes.c */
+struct loads_clearing; /* the keeper's; see loads.h */
 
 /* A command behind which nothing may stay in the cache that was read before it, whatever its key.
  * ASKED, it comes back when all fills are answered that were sent before; then the command goes to
@@ -93,7 +93,7 @@ struct clearing_request {
     struct message message;
     struct reply_slot *slot;
     enum clearing_step { CLEARING_ASKED, CLEARING_DONE, CLEARING_REFUSED } step;
-    struct clearing *clearing;
+    struct loads_clearing *clearing;
     int node; /* the worker's: where the command goes */
     size_t length;
     char command[];

@@ -1,7 +1,6 @@
 /* Writes and checks that workers tell of. */
 #include "keeper/keeper_internal.h"
 
-#include "base/container_of.h"
 #include "base/memory.h"
 #include "guard/hint_share.h"
 #include "redis/redis.h"
@@ -95,23 +94,18 @@ void keeper_take_write(struct keeper *keeper, struct write_request *write)
 
 /* ---- all keys at once ---- */
 
-struct clearing {
-    struct loads_clearing of_loads;
-    struct clearing_request *request;
-};
-
-static void may_clear(struct loads_clearing *of_loads)
+static void may_clear(void *arg)
 {
-    struct clearing *clearing = container_of(of_loads, struct clearing, of_loads);
-    mailbox_return(&clearing->request->message);
+    struct clearing_request *request = arg;
+    mailbox_return(&request->message);
 }
 
 static void begin_clearing(struct keeper *keeper, struct clearing_request *request)
 {
-    struct clearing *clearing = xmalloc(sizeof *clearing);
-    *clearing = (struct clearing){.of_loads.begin = may_clear, .request = request};
-    request->clearing = clearing;
-    loads_begin_clearing(keeper->loading.loads, &clearing->of_loads);
+    bool begun;
+    request->clearing = loads_begin_clearing(keeper->loading.loads, may_clear, request, &begun);
+    if (begun)
+        may_clear(request);
 }
 
 /* What is being loaded was read before the command, and is not filled; what was sent to the cache
@@ -126,8 +120,7 @@ void keeper_take_clearing(struct keeper *keeper, struct clearing_request *reques
     }
     if (request->step == CLEARING_DONE)
         changes_tell(&keeper->changes, &change);
-    loads_end_clearing(keeper->loading.loads, &request->clearing->of_loads);
-    free(request->clearing);
+    loads_end_clearing(keeper->loading.loads, request->clearing);
     mailbox_return(&request->message);
 }
 

@@ -7,21 +7,23 @@
 
 #include "loads_bench.h"
 
-/* The first member, which is what begin() gets. */
 struct clearing {
-    struct loads_clearing of_loads;
+    struct loads_clearing *of_loads;
     int begun;
 };
 
-static void on_begin(struct loads_clearing *of_loads)
+static void on_begin(void *arg)
 {
-    ((struct clearing *)(void *)of_loads)->begun++;
+    ((struct clearing *)arg)->begun++;
 }
 
 static void begin(struct bench *bench, struct clearing *clearing)
 {
-    *clearing = (struct clearing){.of_loads.begin = on_begin};
-    loads_begin_clearing(bench->loads, &clearing->of_loads);
+    bool begun;
+    clearing->begun = 0;
+    clearing->of_loads = loads_begin_clearing(bench->loads, on_begin, clearing, &begun);
+    assert_int_equal(clearing->begun, 0);
+    clearing->begun = begun;
 }
 
 static void end(struct bench *bench, struct clearing *clearing, bool done)
@@ -29,7 +31,7 @@ static void end(struct bench *bench, struct clearing *clearing, bool done)
     assert_int_equal(clearing->begun, 1);
     if (done)
         loads_all_changed(bench->loads);
-    loads_end_clearing(bench->loads, &clearing->of_loads);
+    loads_end_clearing(bench->loads, clearing->of_loads);
 }
 
 /* A row is there for whoever asks, and on its way to the cache, or waits for that. */
