@@ -1,6 +1,7 @@
 /* Loads in any order of events, against a model of the rows: no request is lost or answered twice,
  * none is told what was not so when it asked or since, none is told of a failure that was not its
- * own, and the way of large rows is never fuller than it may be, nor stands still. */
+ * own, the way of large rows is never fuller than it may be, nor stands still, and nothing that was
+ * read before a command which cleared the cache gets there behind it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "database/rows_statements.h"
 #include "loads_bench.h"
 
-enum { KEYS = 6, ASKED = 60, CLIENTS = 4, STEPS = 400, SEEDS = 300 };
+enum { KEYS = 6, ASKED = 60, CLIENTS = 4, CLEARINGS = 3, STEPS = 400, SEEDS = 300 };
 
 enum { LANE_BYTES = 3000000, TIMEOUT_MS = 1000 * 1000 }; /* nobody runs out of time by itself */
 
@@ -34,6 +35,13 @@ struct question {
     bool is_seen;
 };
 
+/* The versions of all rows when it was asked for; of_loads NULL: there is none. */
+struct clearing {
+    struct loads_clearing *of_loads;
+    bool begun;
+    int versions[KEYS];
+};
+
 static struct run {
     unsigned seed;
     struct bench bench;
@@ -49,6 +57,7 @@ static struct run {
     _Atomic bool gone[ASKED + CLIENTS];
     int clients[CLIENTS], came; /* who is there: numbers of `gone`; how many ever were */
     bool is_head_wanted;        /* of the lane, when it was looked at last */
+    struct clearing clearings[CLEARINGS];
 } run;
 
 #define MUST(condition, ...)                                                                       \
@@ -163,10 +172,56 @@ static void cache_answers(void)
     fill_ends(rand() % 2 ? REDIS_DONE : REDIS_DOWN);
 }
 
+static void on_begin(void *arg)
+{
+    ((struct clearing *)arg)->begun = true;
+}
+
+static void begin_clearing(struct clearing *clearing)
+{
+    for (int i = 0; i < KEYS; i++)
+        clearing->versions[i] = run.rows[i].version;
+    clearing->begun = false;
+    clearing->of_loads =
+        loads_begin_clearing(run.bench.loads, on_begin, clearing, &clearing->begun);
+}
+
+/* Done, it tells like the log of what had changed before. */
+static void end_clearing(struct clearing *clearing, bool done)
+{
+    for (int i = 0; i < KEYS && done; i++)
+        if (run.rows[i].told < clearing->versions[i])
+            run.rows[i].told = clearing->versions[i];
+    if (done)
+        loads_all_changed(run.bench.loads);
+    loads_end_clearing(run.bench.loads, clearing->of_loads);
+    clearing->of_loads = NULL;
+}
+
+static void clear(void)
+{
+    struct clearing *clearing = &run.clearings[up_to(CLEARINGS - 1)];
+    if (!clearing->of_loads)
+        begin_clearing(clearing);
+    else if (clearing->begun)
+        end_clearing(clearing, rand() % 2);
+}
+
+static bool end_first_clearing(void)
+{
+    for (int i = 0; i < CLEARINGS; i++) {
+        if (!run.clearings[i].of_loads || !run.clearings[i].begun)
+            continue;
+        end_clearing(&run.clearings[i], false);
+        return true;
+    }
+    return false;
+}
+
 static void one_step(void)
 {
     int key = up_to(KEYS - 1);
-    int kind = rand() % 20;
+    int kind = rand() % 22;
     if (kind < 5)
         ask_for(key);
     else if (kind < 7)
@@ -181,6 +236,8 @@ static void one_step(void)
         client_goes();
     else if (kind < 14 && fake_redis.count)
         cache_answers();
+    else if (kind >= 20)
+        clear();
     else if (fake_pool.count)
         database_answers(true);
 }
@@ -246,10 +303,14 @@ static void look_at_lane(void)
     MUST(inside || !run.lane.waiting, "who waits waits for nobody");
 }
 
-/* What is known to have changed is not cached any more. */
+/* What is known to have changed is not cached any more; and behind a command that clears all,
+ * nothing is on its way before its end. */
 static void look_at_fills(void)
 {
     int key, version;
+    for (int i = 0; i < CLEARINGS; i++)
+        MUST(!run.clearings[i].of_loads || !run.clearings[i].begun || !fake_redis.count,
+             "a fill and a clearing at once");
     for (; run.fills < fake_redis.count; run.fills++) {
         const char *value = fake_redis.calls[run.fills].value;
         MUST(sscanf(value, "%d:%d", &key, &version) == 2, "no value of a row is cached");
@@ -294,15 +355,21 @@ static void begin(unsigned seed)
 
 static void end(void)
 {
+    while (end_first_clearing())
+        look();
     while (fake_pool.count || fake_redis.count) {
         if (fake_pool.count)
             database_answers(false);
         else
             cache_answers();
         look();
+        while (end_first_clearing())
+            look();
     }
     for (int i = 0; i < run.count; i++)
         MUST(run.questions[i].is_seen, "request %d got no answer", i);
+    for (int i = 0; i < CLEARINGS; i++)
+        MUST(!run.clearings[i].of_loads, "a clearing that never began");
     MUST(run.lane.taken + run.lane.waiting + run.lane.inside == 0, "somebody is left in the lane");
     bench_finish(&run.bench);
 }
