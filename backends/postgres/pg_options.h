@@ -16,7 +16,7 @@ char *pg_options_own(const char *conninfo);
 
 /* What they set the setting to, the last time if they do it more than once: on the heap. NULL: they
  * do not. `own` may be NULL. */
-char *pg_options_value(const char *own, const char *setting);
+char *pg_options_value(const char *own, const char *name);
 
 /* 0; or -EINVAL where libpq cannot make sense of the conninfo, or where its options are refused. A
  * key is the text that its row's columns are printed as, and a load asks for the row by it: some

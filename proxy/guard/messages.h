@@ -69,12 +69,13 @@ struct load_request {
 
 struct reply_slot;
 
-/* A write or deletion of a guarded key that the cache has done, for all we know, and that the
- * keeper must know of: because no filter holds the key (a hint), or because the keeper was at work
- * for it when the command was sent. The reply to the command waits until these come back. */
+/* A write or deletion of a guarded key that the cache has run, for all we know, and that the keeper
+ * must know of: because no filter holds the key (a hint), or because the keeper was at work for it
+ * when the command was sent. The reply to the command waits until these come back. */
 struct write_request {
     struct message message;
     struct reply_slot *slot;
+    bool done; /* else its condition was not met, or it made nothing */
     bool wants_hint;
     bool shares_hint; /* another write's, which not all may have yet, for all its worker knows */
     bool stranded;    /* the answer: a process that decides, too, may not know of the key */

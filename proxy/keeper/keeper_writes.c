@@ -76,17 +76,18 @@ static void admit(struct keeper *keeper, struct write_request *write, struct ove
         write_is_known(write, !entries->stranded);
 }
 
-/* What is under way for the key is stale. A hint finds its place: its worker has seen to that
+/* What is under way for the key is stale, also where the write has made nothing: whoever changes a
+ * value if it is there has changed the row. A hint finds its place: its worker has seen to that
  * (hint_share.h). Another's that is on its way is given once more: behind it, that is everywhere
  * when this one is. */
 void keeper_take_write(struct keeper *keeper, struct write_request *write)
 {
     struct override known = entries_find(&keeper->entries, write->key);
     tell(keeper, write->deletes ? CAUSE_DROPPED : CAUSE_WRITTEN, write->key);
-    if (write->deletes)
+    if (write->done && write->deletes)
         delete_behind_fills(keeper, write);
-    else if (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE ||
-             (write->shares_hint && !entries_are_everywhere(&keeper->entries)))
+    else if (write->done && (write->wants_hint || known.kind == OVERRIDE_TOMBSTONE ||
+                             (write->shares_hint && !entries_are_everywhere(&keeper->entries))))
         admit(keeper, write, known);
     else
         mailbox_return(&write->message);

@@ -98,6 +98,14 @@ def test_nor_behind_a_flush_from_another_database(loading):
     must_give_the_new_row(*loading)
 
 
+@pytest.mark.parametrize("line", [f"SET {KEY} new XX", f"SET {KEY} new EXAT 1", f"SUNIONSTORE {KEY} none",
+                                  f"BITOP AND {KEY} none"])
+def test_nor_behind_a_write_that_made_nothing(loading, line):
+    """Who refreshes what is cached has changed the row, also where nothing was cached yet."""
+    say(loading[0], line)
+    must_give_the_new_row(*loading)
+
+
 @pytest.mark.parametrize("line", [f"EXPIRE {KEY} 60", f"GETEX {KEY} EX 60", f"PEXPIREAT {KEY} 9999999999999",
                                   f"MIGRATE 127.0.0.1 1 {KEY} 1 50 COPY"])
 def test_what_leaves_the_key_alone_lets_it_be_filled(loading, cache, line):

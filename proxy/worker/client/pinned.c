@@ -183,13 +183,14 @@ void pinned_flush(struct client *client)
     waits_flush(client);
 }
 
-/* By what can leave alone. What is held stands behind the head, whose reply may be due on one of
- * these connections: not read, neither would ever leave. It is of what was sent before it became
- * much (REPLIES_PACED). */
+/* By what can leave alone, unless all fills wait for a reply. What is held stands behind the head,
+ * whose reply may be due on one of these connections: not read, neither would ever leave. It is of
+ * what was sent before it became much (REPLIES_PACED). */
 void pinned_pace(struct client *client)
 {
     const struct replies *replies = &client->replies;
-    bool wanted = buffer_length(&replies->out) + replies->sending < PAUSE_BYTES;
+    bool wanted =
+        buffer_length(&replies->out) + replies->sending < PAUSE_BYTES || client->pinned.clearings;
     if (client->pinned.own)
         upstream_read(client->pinned.own, wanted);
     tracking_read(client, wanted);

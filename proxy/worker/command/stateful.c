@@ -78,7 +78,8 @@ static const struct reply_slot_kind monitor_kind = {.on_cache = monitor_reply,
 /* Nothing more is served before it is known whether lines will come between replies. */
 static void monitor(struct client *client, const struct request *request)
 {
-    if (pinned_begin(client) < 0)
+    bool again = client->pinned.states & PINNED_MONITOR; /* Redis says nothing to that */
+    if (again || pinned_begin(client) < 0)
         return;
     request_forward_as(request, client, &monitor_kind);
     client_settle(client);

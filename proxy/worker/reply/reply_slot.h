@@ -35,6 +35,7 @@ struct lookup {
     bool shadowed;  /* it would have been, but for shadow mode */
     bool deleted;   /* of a command that makes keys: this one goes */
     bool granted;   /* of one that makes it: it has places of its client's share of hints */
+    bool watched;   /* likewise: the keeper was at work for it before the command was sent */
     unsigned asked; /* once it is with the keeper: the how manieth of its client's */
 };
 

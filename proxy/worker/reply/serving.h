@@ -61,14 +61,14 @@ struct serving {
     size_t max_bulk;                            /* likewise: bytes of an argument */
     size_t held_limit; /* bytes of a client's replies behind a late one: half of max_output */
     uint64_t cache_bulk, cache_clients; /* the cache's own limits, as last heard; 0: not yet */
-    size_t asked;                       /* requests that the keeper has not returned yet */
-    bool ending;                        /* the keeper is asked nothing any more */
-    struct view *view;                  /* decided by; the keeper replaces it */
-    struct permission permission;       /* to reject, of the batch being served */
-    struct overrides overrides;         /* the copy of the keeper's overrides */
-    struct turn turn;                   /* what is left for the end of a loop turn */
-    struct turn_task relief;            /* the worker's: clients may send to the cache again */
-    struct reply_slot *free_slots;      /* reply_slot.c's store */
+    size_t asked; /* requests that the keeper has not returned yet, or that it waits to get again */
+    bool ending;  /* the keeper is asked nothing any more */
+    struct view *view;             /* decided by; the keeper replaces it */
+    struct permission permission;  /* to reject, of the batch being served */
+    struct overrides overrides;    /* the copy of the keeper's overrides */
+    struct turn turn;              /* what is left for the end of a loop turn */
+    struct turn_task relief;       /* the worker's: clients may send to the cache again */
+    struct reply_slot *free_slots; /* reply_slot.c's store */
     size_t free_slot_count;
     struct gone_slots gone;
     size_t piecemeal; /* bytes of commands that are served in pieces, see piecemeal.h */

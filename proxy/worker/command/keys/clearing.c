@@ -27,10 +27,21 @@ static void tell_keeper(struct reply_slot *slot, struct clearing_request *reques
     serving_ask_keeper(slot->serving, &request->message);
 }
 
+/* As long as fills wait for it, its worker does not end, whether its client is still there or not;
+ * and its reply is read, however little the client takes of others. */
+static void note_held(struct reply_slot *slot, bool is_held)
+{
+    size_t one = is_held ? 1 : SIZE_MAX;
+    slot->serving->asked += one;
+    if (slot->replies)
+        client_of(slot->replies)->pinned.clearings += (unsigned)one;
+}
+
 /* At the worker's end the keeper is not asked any more. */
 static void conclude(struct reply_slot *slot, bool done)
 {
     struct clearing_request *request = slot->clearing;
+    note_held(slot, false);
     slot->clearing = NULL;
     if (slot->serving->ending)
         free(request);
@@ -38,23 +49,31 @@ static void conclude(struct reply_slot *slot, bool done)
         tell_keeper(slot, request, done ? CLEARING_DONE : CLEARING_REFUSED);
 }
 
+/* Of EXEC's writes one may be known to be lost (write_returned()), which is the answer. */
+static bool is_answered(const struct reply_slot *slot)
+{
+    return buffer_length(&slot->reply) > 0;
+}
+
 static void clearing_reply(struct reply_slot *slot, unsigned index, struct span reply)
 {
     (void)index;
-    reply_slot_append(slot, &slot->reply, reply);
-    conclude(slot, write_is_done(PROOF_NOT_NIL, reply));
+    if (!is_answered(slot))
+        reply_slot_append(slot, &slot->reply, reply);
+    conclude(slot, write_outcome(PROOF_NOT_NIL, reply) == WRITE_DONE);
 }
 
 static void clearing_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    resp_write_error(&slot->reply, "%s", why);
+    if (!is_answered(slot))
+        resp_write_error(&slot->reply, "%s", why);
     conclude(slot, true);
 }
 
 static void clearing_unheard(struct reply_slot *slot, struct span reply)
 {
-    conclude(slot, !reply.length || write_is_done(PROOF_NOT_NIL, reply));
+    conclude(slot, !reply.length || write_outcome(PROOF_NOT_NIL, reply) == WRITE_DONE);
 }
 
 static const struct reply_slot_kind clearing_kind = {.on_cache = clearing_reply,
@@ -124,6 +143,7 @@ void clearing_returned(struct clearing_request *request)
     struct reply_slot *slot = request->slot;
     if (request->step == CLEARING_ASKED) {
         slot->clearing = request;
+        note_held(slot, true);
         if (!slot->replies || !send_held(slot, request))
             conclude(slot, false);
     } else {

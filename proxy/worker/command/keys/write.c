@@ -22,6 +22,7 @@
 #include "base/log/log_pace.h"
 #include "base/memory.h"
 #include "guard/guard.h"
+#include "resp/reply.h"
 #include "worker/client/queued_writes.h"
 #include "worker/command/keys/telling.h"
 #include "worker/command/keys/vanishing.h"
@@ -79,17 +80,18 @@ struct key write_key_by_text(const struct serving *serving, struct span text)
     return key_make(guard_match(serving_config(serving), text), text);
 }
 
-bool write_tell_keeper(const struct lookup *lookup)
+bool write_tell_keeper(const struct lookup *lookup, bool done)
 {
     struct reply_slot *slot = lookup->slot;
     struct serving *serving = slot->serving;
     struct key key = key_of(lookup);
-    bool deletes = lookup->deleted;
-    enum write_needs needs = deletes ? WRITE_NEEDS_NOTHING : write_needs(serving, key, ALSO_HELD);
+    bool deletes = lookup->deleted, makes = done && !deletes;
+    enum write_needs needs = makes ? write_needs(serving, key, ALSO_HELD) : WRITE_NEEDS_NOTHING;
     bool takes_place = needs == WRITE_NEEDS_HINT;
     struct write_request *write = xmalloc(sizeof *write + key.text.length);
     *write = (struct write_request){.message = {.kind = MESSAGE_WRITE},
                                     .slot = slot,
+                                    .done = done,
                                     .wants_hint = takes_place,
                                     .shares_hint = needs == WRITE_NEEDS_WORD,
                                     .deletes = deletes,
@@ -136,16 +138,18 @@ static void take_late(struct reply_slot *slot, size_t places)
  * is queued has left its places to EXEC; if it was done instead of being queued, it takes its own.
  * So does what needed none when it was found. Of what was done, too, goes back what needs none:
  * another's hint covers it. */
-static void conclude_some(struct reply_slot *slot, struct range range, bool done)
+static void conclude_some(struct reply_slot *slot, struct range range, enum write_outcome outcome)
 {
     struct serving *serving = slot->serving;
     size_t needless = 0, late = 0;
     for (size_t i = range.first; i < range.end; i++) {
         const struct lookup *lookup = &slot->lookups[i];
-        bool is_done = done && !lookup->rejected, takes_place = is_done && lookup->granted;
+        bool is_done = outcome == WRITE_DONE && !lookup->rejected;
+        bool takes_place = is_done && lookup->granted;
         bool has_place = lookup->granted && !is_of(slot, QUEUED);
-        if (is_done && !serving->ending)
-            takes_place = write_tell_keeper(lookup);
+        bool may_be_old = outcome != WRITE_REFUSED && lookup->watched;
+        if ((is_done || may_be_old) && !serving->ending)
+            takes_place = write_tell_keeper(lookup, is_done);
         else if (!lookup->deleted)
             overrides_end_write(&serving->overrides, key_of(lookup));
         if (has_place != takes_place)
@@ -158,7 +162,7 @@ static void conclude_some(struct reply_slot *slot, struct range range, bool done
 struct conclusion {
     struct piecemeal piecemeal;
     size_t first; /* of the next piece */
-    bool done;
+    enum write_outcome outcome;
 };
 
 static bool conclude_piece(struct piecemeal *piecemeal)
@@ -166,41 +170,43 @@ static bool conclude_piece(struct piecemeal *piecemeal)
     struct conclusion *conclusion = container_of(piecemeal, struct conclusion, piecemeal);
     struct reply_slot *slot = piecemeal->slot;
     struct range range = write_next_piece(conclusion->first, slot->lookup_count, 1);
-    conclude_some(slot, range, conclusion->done);
+    conclude_some(slot, range, conclusion->outcome);
     turn_worked(&slot->serving->turn, range.end - range.first);
     conclusion->first = range.end;
     return range.end < slot->lookup_count;
 }
 
 /* At the worker's end there are no turns any more. */
-void write_conclude(struct reply_slot *slot, bool done)
+void write_conclude(struct reply_slot *slot, enum write_outcome outcome)
 {
     if (slot->lookup_count <= WRITES_AT_ONCE || slot->serving->ending) {
-        conclude_some(slot, (struct range){0, slot->lookup_count}, done);
+        conclude_some(slot, (struct range){0, slot->lookup_count}, outcome);
         return;
     }
     struct conclusion *conclusion = xmalloc(sizeof *conclusion);
-    *conclusion =
-        (struct conclusion){.piecemeal = {.slot = slot, .go_on = conclude_piece}, .done = done};
+    *conclusion = (struct conclusion){.piecemeal = {.slot = slot, .go_on = conclude_piece},
+                                      .outcome = outcome};
     slot->waiting++;
     piecemeal_begin(&conclusion->piecemeal, 0);
 }
 
-/* Nothing is before EXEC. But a write of which nothing is noted for that, since there was too much
- * of it, may well come to be done. */
-static bool is_done(const struct reply_slot *slot, struct span reply)
+/* Nothing is before EXEC, nor if that is nil. But a write of which nothing is noted for it, since
+ * there was too much of it, may well come to be done. */
+static enum write_outcome outcome_of(const struct reply_slot *slot, struct span reply)
 {
-    if (is_of(slot, DELETES | QUEUED) && span_is(reply, "+QUEUED\r\n"))
-        return false;
     unsigned proof = proof_of(slot->kind);
-    return write_is_done(proof == PROOF_EACH ? PROOF_NOT_NIL : proof, reply);
+    if (is_of(slot, DELETES | QUEUED) && reply_is_queued(reply))
+        return WRITE_REFUSED;
+    if (proof == PROOF_EACH)
+        return write_outcome(PROOF_NOT_NIL, reply) == WRITE_DONE ? WRITE_DONE : WRITE_REFUSED;
+    return write_outcome(proof, reply);
 }
 
 static void conclude_by(struct reply_slot *slot, struct span reply)
 {
     if (proof_of(slot->kind) == PROOF_EACH)
         write_reject_each(slot, reply);
-    write_conclude(slot, is_done(slot, reply));
+    write_conclude(slot, outcome_of(slot, reply));
 }
 
 /* The reply must not leave before the keeper has done its part: it waits in the slot. */
@@ -216,7 +222,7 @@ static void write_failure(struct reply_slot *slot, unsigned index, const char *w
 {
     (void)index;
     resp_write_error(&slot->reply, "%s", why);
-    write_conclude(slot, true);
+    write_conclude(slot, WRITE_DONE);
 }
 
 static void write_unheard(struct reply_slot *slot, struct span reply)
@@ -224,7 +230,7 @@ static void write_unheard(struct reply_slot *slot, struct span reply)
     if (reply.length)
         conclude_by(slot, reply);
     else
-        write_conclude(slot, true);
+        write_conclude(slot, WRITE_DONE);
 }
 
 #define KIND(reads)                                                                                \
@@ -259,6 +265,7 @@ struct lookup *write_note_key(struct reply_slot *slot, struct key key, bool dele
     reply_slot_add_lookups(slot, &key.text, 1);
     lookup->keyspace = key.keyspace;
     lookup->deleted = deleted;
+    lookup->watched = watch_has(slot->serving->watch, key);
     return lookup;
 }
 
@@ -371,7 +378,7 @@ struct reply_slot *write_admit(struct client *client, const struct span *keys, s
 
 void write_admitted(struct reply_slot *slot)
 {
-    write_conclude(slot, true);
+    write_conclude(slot, WRITE_DONE);
     reply_slot_answered(slot);
 }
 

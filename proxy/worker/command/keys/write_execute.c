@@ -78,7 +78,7 @@ void write_reject_each(struct reply_slot *slot, struct span reply)
             continue;
         for (; next <= lookup->command && next < slot->joined; next++)
             element = resp_array_next(&at, end);
-        lookup->rejected = element.length && !write_is_done(lookup->proof, element);
+        lookup->rejected = element.length && write_outcome(lookup->proof, element) != WRITE_DONE;
     }
 }
 
@@ -93,7 +93,7 @@ static void execute_behind_fills(struct client *client, const struct request *re
     while (queued_writes_next(&rest, &write)) {
         const struct lookup lookup = {
             .slot = slot, .key = write.key.text, .keyspace = write.key.keyspace};
-        bool takes_place = write_tell_keeper(&lookup);
+        bool takes_place = write_tell_keeper(&lookup, true);
         if (takes_place && !write.granted)
             write_grant(client, override_places(write.key.text.length));
         else if (!takes_place && write.granted)

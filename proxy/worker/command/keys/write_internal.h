@@ -3,6 +3,7 @@
 #define NESTGUARD_WRITE_INTERNAL_H
 
 #include "worker/command/keys/write_found.h"
+#include "worker/command/keys/write_proof.h"
 
 /* Of a command with more than so many keys these are looked at and noted so many at a time, in turn
  * with other clients, before it goes to the cache as it came; and so they are when the cache has
@@ -44,9 +45,9 @@ struct key write_key_by_text(const struct serving *serving, struct span text);
 /* Of a key whose write has begun, or which is deleted; the slot has room for it. */
 struct lookup *write_note_key(struct reply_slot *slot, struct key key, bool deleted);
 
-/* What the slot has noted of such a one is done. It waits for the answer. Says whether it needs a
- * place of the overrides for that. */
-bool write_tell_keeper(const struct lookup *lookup);
+/* The command of such a one is done, or was run and has made nothing. Its slot waits for the
+ * answer. Says whether it needs a place of the overrides for that. */
+bool write_tell_keeper(const struct lookup *lookup, bool done);
 
 /* Memory for the lookups of what was found. False: there is none. */
 bool write_try_room(struct reply_slot *slot, const struct buffer *found);
@@ -62,7 +63,7 @@ void write_give_back(struct reply_slot *slot, size_t places);
 void write_count_refusal(struct client *client);
 
 /* The slot waits for the cache no more; of what it has noted, the keeper hears now or never. */
-void write_conclude(struct reply_slot *slot, bool done);
+void write_conclude(struct reply_slot *slot, enum write_outcome outcome);
 
 /* False: it is done at once. */
 bool write_begin_pieces(struct client *client, const struct request *request,

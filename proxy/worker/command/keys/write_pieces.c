@@ -183,7 +183,7 @@ static void give_up(struct large_write *large)
     for (size_t i = large->next; gives_back && i < found_count(&large->found); i++)
         places += found[i].granted ? override_places(found[i].text.length) : 0;
     write_give_back(slot, places);
-    write_conclude(slot, false);
+    write_conclude(slot, WRITE_REFUSED);
 }
 
 /* Of a client that has gone nothing is sent any more, and what was noted is as if refused. */

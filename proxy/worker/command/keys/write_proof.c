@@ -3,6 +3,7 @@
  */
 #include "worker/command/keys/write_proof.h"
 
+#include "resp/reply.h"
 #include "worker/command/keys/vanishing.h"
 
 static bool has_word(const struct span *arguments, size_t count, size_t from, const char *word)
@@ -107,14 +108,12 @@ static bool is_nil(struct span reply)
     return span_is(reply, "$-1\r\n") || span_is(reply, "*-1\r\n") || span_is(reply, "_\r\n");
 }
 
-/* Errors begin with "-", those of RESP3 perhaps with "!". */
-bool write_is_done(enum command_proof proof, struct span reply)
+enum write_outcome write_outcome(enum command_proof proof, struct span reply)
 {
-    if (reply.at[0] == '-' || reply.at[0] == '!')
-        return proof == PROOF_SCRIPT && !never_ran(reply);
-    if (proof == PROOF_NEVER)
-        return false;
-    if (proof == PROOF_NOT_ZERO && span_is(reply, ":0\r\n"))
-        return false;
-    return proof == PROOF_NO_ERROR || proof == PROOF_SCRIPT || !is_nil(reply);
+    if (reply_is_error(reply))
+        return proof == PROOF_SCRIPT && !never_ran(reply) ? WRITE_DONE : WRITE_REFUSED;
+    if (proof == PROOF_NEVER || (proof == PROOF_NOT_ZERO && span_is(reply, ":0\r\n")))
+        return WRITE_RUN;
+    bool nil_too = proof == PROOF_NO_ERROR || proof == PROOF_SCRIPT;
+    return nil_too || !is_nil(reply) ? WRITE_DONE : WRITE_RUN;
 }

@@ -1,6 +1,4 @@
-/* Whether a write's reply says that its keys are there now. What was refused, or wrote nothing, has
- * no effect.
- */
+/* What a write has come to, by its reply: whether its keys are there now. */
 #ifndef NESTGUARD_WRITE_PROOF_H
 #define NESTGUARD_WRITE_PROOF_H
 
@@ -10,8 +8,15 @@
 enum command_proof write_proof(const struct command *command, const struct span *arguments,
                                size_t count);
 
-/* A reply of the cache. Whatever leaves it open is taken for done: QUEUED, the error of a script
+enum write_outcome {
+    WRITE_REFUSED, /* nothing has changed */
+    WRITE_RUN,     /* and has made none of its keys; it may have taken them away, or have been to
+                      change what was there */
+    WRITE_DONE
+};
+
+/* By a reply of the cache. Whatever leaves it open is taken for done: QUEUED, the error of a script
  * that may have written before. */
-bool write_is_done(enum command_proof proof, struct span reply);
+enum write_outcome write_outcome(enum command_proof proof, struct span reply);
 
 #endif

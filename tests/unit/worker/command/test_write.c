@@ -225,16 +225,17 @@ static void a_hint_is_given_until_the_keeper_has_made_it_stick(void **state)
 }
 
 /* The next word to the keeper, and its answer. */
-static void hear_of(struct bench *bench, bool deletes)
+static void hear_of(struct bench *bench, bool done, bool deletes)
 {
     struct write_request *write =
         (struct write_request *)(void *)next_message(bench->keeper, MESSAGE_WRITE);
     assert_false(write->wants_hint);
+    assert_int_equal(write->done, done);
     assert_int_equal(write->deletes, deletes);
     mailbox_return(&write->message);
 }
 
-/* When it is done: what the cache refuses makes nothing stale. */
+/* When it was run: what the cache refuses makes nothing stale. */
 static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
 {
     struct bench bench;
@@ -247,8 +248,8 @@ static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
     cache_says(bench.shared, OK);
     cache_says(bench.shared, ":1\r\n");
     must_reply(bench.client, "");
-    hear_of(&bench, false);
-    hear_of(&bench, true);
+    hear_of(&bench, true, false);
+    hear_of(&bench, true, true);
     hear_keeper(&bench);
     must_reply(bench.client, OK ":1\r\n");
     type(bench.client, SET_ITEM_1 DEL_ITEM_1);
@@ -256,6 +257,11 @@ static void of_a_watched_key_the_keeper_hears_of_every_change(void **state)
     cache_says(bench.shared, "-NOPERM no\r\n");
     must_not_ask(bench.keeper);
     must_reply(bench.client, "-NOPERM no\r\n-NOPERM no\r\n");
+    type(bench.client, "*4\r\n$3\r\nSET\r\n$6\r\nitem:1\r\n$1\r\nv\r\n$2\r\nXX\r\n");
+    cache_says(bench.shared, NIL);
+    hear_of(&bench, false, false);
+    hear_keeper(&bench);
+    must_reply(bench.client, NIL);
     watch_drop(bench.clients.serving.watch, key_make(ITEMS, span_of("item:1")));
     bench_finish(&bench);
 }
