@@ -363,8 +363,8 @@ def test_a_node_whose_replies_are_out_of_step_is_noticed(guard, nodes):
     """The guard knows what its own question may be answered with."""
     nodes[0].answer = lambda words: b"$3\r\nfoe\r\n" if words == [b"ROLE"] else None
     before = nodes[0].accepted
-    wait_until(lambda: nodes[0].accepted > before + 1, PATIENCE, guard.log)
-    assert "out of step" in guard.log()
+    wait_until(lambda: nodes[0].accepted > before + 1 and "out of step" in guard.log(), PATIENCE,
+               guard.log)
     nodes[0].answer = lambda words: None
     wait_right(guard)
 
