@@ -222,9 +222,12 @@ def test_what_is_for_a_node_that_is_lost_is_asked_of_another(beside, guard, node
 
 
 def ours(nodes):
-    nodes[0].id = "a" * 40
+    """The third stays what it is: were nobody left, the first's word would be that the cluster was made
+    anew."""
+    nodes[0].id, nodes[2].id = "a" * 40, "d" * 40
     nodes[0].answer = lambda words: None
-    set_all(nodes, ranges((0, 16383, nodes[0].port, "127.0.0.1", nodes[0].id)))
+    set_all(nodes, ranges((0, 16382, nodes[0].port, "127.0.0.1", nodes[0].id),
+                          (16383, 16383, nodes[2].port, "127.0.0.1", nodes[2].id)))
 
 
 def another_clusters(nodes, loading):
@@ -237,7 +240,7 @@ def another_clusters(nodes, loading):
         return moved if words[0].upper() in {b"GET", b"SET", b"DEL"} else None
     nodes[0].id = "b" * 40
     nodes[0].answer = answer_as_another
-    set_all(nodes, ranges((0, 16383, nodes[1].port, "127.0.0.1", "c" * 40)))
+    set_all(nodes[:2], ranges((0, 16383, nodes[1].port, "127.0.0.1", "c" * 40)))
 
 
 @pytest.mark.parametrize("loading", [False, True])

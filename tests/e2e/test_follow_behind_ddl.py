@@ -31,4 +31,6 @@ def test_a_row_is_known_when_its_commit_returns(follow, database, postgres_serve
             database.execute(transaction)
         assert client.get("item:1500") == b"new", guard.log()
         assert client.mget("item:1", "item:1500") == [b"payload 1", b"new"]
-    assert "a change of keyspace items does not tell the row's key" in guard.log()
+    # The probe, four times a second, may have come between the DDL and the row.
+    assert ("a change of keyspace items does not tell the row's key" in guard.log()
+            or "its publication or its partitions were altered" in guard.log())
