@@ -123,18 +123,17 @@ struct pinned {
     unsigned queued;              /* commands since, as the cache counts them if none is refused */
     bool tells;                   /* one of them tells of rows */
     bool clears;                  /* one deletes all keys, or they many */
-    unsigned
-        clearings; /* at the cache: what nobody's values are filled meanwhile for (clearing.c) */
-    struct buffer deleted;   /* else keys that they do, each with its length before it */
-    bool remakes;            /* guarded keys are written after these, and may be the same */
-    struct buffer written;   /* keys that they make (queued_writes.h) */
-    size_t begun;            /* bytes of it, of those whose write has begun */
-    bool forgets;            /* they make more than are in it */
-    struct buffer late;      /* in a cluster: of these, until the node of MULTI is certain */
-    int db, asked_db;        /* with PINNED_OTHER_DB: which; by the last SELECT */
-    bool caching;            /* CLIENT CACHING was said there of the next command */
-    uint64_t redirect;       /* with PINNED_TRACKING: another client's id; 0: none */
-    uint64_t asked_redirect; /* by the last CLIENT TRACKING */
+    unsigned clearings;           /* of its own, at the cache: all fills wait for them */
+    struct buffer deleted;        /* else keys that they do, each with its length before it */
+    bool remakes;                 /* guarded keys are written after these, and may be the same */
+    struct buffer written;        /* keys that they make (queued_writes.h) */
+    size_t begun;                 /* bytes of it, of those whose write has begun */
+    bool forgets;                 /* they make more than are in it */
+    struct buffer late;           /* in a cluster: of these, until the node of MULTI is certain */
+    int db, asked_db;             /* with PINNED_OTHER_DB: which; by the last SELECT */
+    bool caching;                 /* CLIENT CACHING was said there of the next command */
+    uint64_t redirect;            /* with PINNED_TRACKING: another client's id; 0: none */
+    uint64_t asked_redirect;      /* by the last CLIENT TRACKING */
     struct redirection *redirection, *asked_redirection; /* theirs, which are kept by that */
     struct redirection *redirected;      /* of `own`, by others; NULL: it never was */
     struct upload *upload;               /* with PINNED_UPLOAD; else NULL */

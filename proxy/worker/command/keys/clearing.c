@@ -29,20 +29,28 @@ static void tell_keeper(struct reply_slot *slot, struct clearing_request *reques
 
 /* As long as fills wait for it, its worker does not end, whether its client is still there or not;
  * and its reply is read, however little the client takes of others. */
-static void note_held(struct reply_slot *slot, bool is_held)
+static void hold_fills(struct reply_slot *slot, struct clearing_request *request)
 {
-    size_t one = is_held ? 1 : SIZE_MAX;
-    slot->serving->asked += one;
+    slot->clearing = request;
+    slot->serving->asked++;
     if (slot->replies)
-        client_of(slot->replies)->pinned.clearings += (unsigned)one;
+        client_of(slot->replies)->pinned.clearings++;
+}
+
+static struct clearing_request *release_fills(struct reply_slot *slot)
+{
+    struct clearing_request *request = slot->clearing;
+    slot->clearing = NULL;
+    slot->serving->asked--;
+    if (slot->replies)
+        client_of(slot->replies)->pinned.clearings--;
+    return request;
 }
 
 /* At the worker's end the keeper is not asked any more. */
 static void conclude(struct reply_slot *slot, bool done)
 {
-    struct clearing_request *request = slot->clearing;
-    note_held(slot, false);
-    slot->clearing = NULL;
+    struct clearing_request *request = release_fills(slot);
     if (slot->serving->ending)
         free(request);
     else
@@ -53,6 +61,12 @@ static void conclude(struct reply_slot *slot, bool done)
 static bool is_answered(const struct reply_slot *slot)
 {
     return buffer_length(&slot->reply) > 0;
+}
+
+static void say_error(struct reply_slot *slot, const char *why)
+{
+    if (!is_answered(slot))
+        resp_write_error(&slot->reply, "%s", why);
 }
 
 static void clearing_reply(struct reply_slot *slot, unsigned index, struct span reply)
@@ -66,8 +80,7 @@ static void clearing_reply(struct reply_slot *slot, unsigned index, struct span 
 static void clearing_failure(struct reply_slot *slot, unsigned index, const char *why)
 {
     (void)index;
-    if (!is_answered(slot))
-        resp_write_error(&slot->reply, "%s", why);
+    say_error(slot, why);
     conclude(slot, true);
 }
 
@@ -129,9 +142,9 @@ static bool send_held(struct reply_slot *slot, const struct clearing_request *re
     struct client *client = client_of(slot->replies);
     struct span command = {request->command, request->length};
     if (!lead(client, request->node))
-        resp_write_error(&slot->reply, "NESTGUARD cluster changed: try again");
+        say_error(slot, "NESTGUARD cluster changed: try again");
     else if (!upstream_try_send(client->upstream, slot, 0, command))
-        resp_write_error(&slot->reply, "NESTGUARD out of memory");
+        say_error(slot, "NESTGUARD out of memory");
     else
         return true;
     return false;
@@ -142,8 +155,7 @@ void clearing_returned(struct clearing_request *request)
 {
     struct reply_slot *slot = request->slot;
     if (request->step == CLEARING_ASKED) {
-        slot->clearing = request;
-        note_held(slot, true);
+        hold_fills(slot, request);
         if (!slot->replies || !send_held(slot, request))
             conclude(slot, false);
     } else {
