@@ -257,3 +257,21 @@ def test_who_may_not_keeps_nothing_out_of_the_cache(start_guard, database, items
         for part in parts:
             part.join()
     admin.acl_deluser("weak")
+
+
+def test_a_transaction_behind_one_that_blocks_keeps_nothing_out_of_the_cache(
+        start_guard, database, items, cache):
+    """Fills wait for what empties the cache from when it is sent; so it is sent when it can be run."""
+    database.execute("INSERT INTO items SELECT n, 'p' || n FROM generate_series(1000, 1009) n")
+    guard, admin = start_guard(items()), cache.client()
+    transaction = [["MULTI"], ["FLUSHALL"], ["SET", keys(1)[0], "v"], ["EXEC"]]
+    with guard.wire() as wire:
+        wire.send(b"".join(command(*each) for each in (["BLPOP", "nolist", 0], *transaction)))
+        wait_until(lambda: admin.info("clients")["blocked_clients"], PATIENCE, "one that is blocked")
+        for key in keys(10)[1:]:
+            assert guard.redis().get(key) == b"p" + key[5:].encode()
+            wait_until(lambda key=key: admin.exists(key), PATIENCE, f"{key} in the cache")
+        admin.rpush("nolist", "item")
+        assert wire.read_reply() == b"*2\r\n$6\r\nnolist\r\n$4\r\nitem\r\n"
+        assert [wire.read_reply() for _ in range(3)] == [b"+OK\r\n", b"+QUEUED\r\n", b"+QUEUED\r\n"]
+        assert wire.read_reply() == b"*2\r\n+OK\r\n+OK\r\n"

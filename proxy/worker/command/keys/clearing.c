@@ -93,10 +93,21 @@ static const struct reply_slot_kind clearing_kind = {.on_cache = clearing_reply,
                                                      .on_cache_failure = clearing_failure,
                                                      .on_unheard = clearing_unheard};
 
+/* Behind what is under way at its own connection, such as a BLPOP, EXEC would be in its place; but
+ * everybody's fills would wait as well, for as long. */
+static bool is_exec_of_one(const struct client *client, const struct request *request)
+{
+    const struct pinned *pinned = &client->pinned;
+    return request->command->effect == EFFECT_EXEC &&
+           (pinned->clears || (pinned->remakes && buffer_length(&pinned->deleted)));
+}
+
 bool clearing_must_wait(const struct client *client, const struct request *request)
 {
-    return client->replies.first && !(client->pinned.states & PINNED_MULTI) &&
-           vanishing_has_all(request);
+    if (!client->replies.first)
+        return false;
+    return client->pinned.states & PINNED_MULTI ? is_exec_of_one(client, request)
+                                                : vanishing_has_all(request);
 }
 
 struct reply_slot *clearing_dispatch_to(struct client *client, const struct request *request,

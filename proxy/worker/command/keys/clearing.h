@@ -4,8 +4,9 @@
 
 #include "worker/request/request.h"
 
-/* It waits for the keeper before it is sent, and the client's connection may be another then: what
- * the client asked before is answered first. In a transaction its own connection sees to that. */
+/* It waits for the keeper before it is sent, and the client's connection may be another then; and
+ * from then on nothing fills the cache: what the client asked before is answered first. In a
+ * transaction it is EXEC that waits. */
 bool clearing_must_wait(const struct client *client, const struct request *request);
 
 /* Forwards the command when nothing is on its way to the cache any more that was read before it, to
