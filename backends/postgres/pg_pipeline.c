@@ -141,9 +141,12 @@ static int sync_trip(struct pg_pipeline *pipeline, int sent)
 
 int pg_pipeline_set_timeout(struct pg_pipeline *pipeline, uint64_t timeout_ms, uint64_t deadline)
 {
-    char sql[64];
+    char sql[200];
     unsigned long long most = timeout_ms < INT_MAX ? timeout_ms : INT_MAX;
-    snprintf(sql, sizeof sql, "SET statement_timeout = %llu", most);
+    snprintf(sql, sizeof sql,
+             "SELECT pg_catalog.set_config('statement_timeout', '%llu', false),"
+             " pg_catalog.set_config('max_parallel_workers_per_gather', '0', false)",
+             most);
     append_trip(pipeline, TRIP_SETTING, deadline);
     return sync_trip(pipeline, PQsendQueryParams(pipeline->pq, sql, 0, NULL, NULL, NULL, NULL, 0));
 }

@@ -25,7 +25,10 @@ void pg_pipeline_destroy(struct pg_pipeline *pipeline); /* empty, or after pg_pi
 int pg_pipeline_attach(struct pg_pipeline *pipeline, PGconn *pq);
 
 /* Each appends a trip, and returns 0, or -ECONNRESET when the connection took nothing: the trip
- * then waits for pg_pipeline_fail(). */
+ * then waits for pg_pipeline_fail().
+ *
+ * The timeout holds for each query behind it. From then on each is one process, too: a statement
+ * may ask pg_locks what it has read, where a parallel worker's locks are gone with it. */
 int pg_pipeline_set_timeout(struct pg_pipeline *pipeline, uint64_t timeout_ms, uint64_t deadline);
 int pg_pipeline_query(struct pg_pipeline *pipeline, struct pg_query *query);
 

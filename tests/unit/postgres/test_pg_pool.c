@@ -26,6 +26,7 @@ enum statement {
     PID,
     DIE,
     TIMEOUT,
+    HELPERS,
     DISCARD,
     COUNT,
     FLOOD
@@ -41,6 +42,7 @@ static const struct pg_statement statements[] = {
     [PID] = {.sql = "SELECT pg_backend_pid()"},
     [DIE] = {.sql = "SELECT pg_terminate_backend(pg_backend_pid())"},
     [TIMEOUT] = {.sql = "SHOW statement_timeout"},
+    [HELPERS] = {.sql = "SHOW max_parallel_workers_per_gather"},
     [DISCARD] = {.sql = "DEALLOCATE ALL"},
     [COUNT] = {.sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'guard'"},
     [FLOOD] = {.sql = "SELECT pg_backend_pid(), repeat('x', $1::int)", .params = 1, .large = true},
@@ -474,6 +476,16 @@ static void a_new_timeout_holds_for_open_connections_too(void **state)
     must_be_done(&outcome, "200ms");
     outcome = ask(&bench, SLEEP, "30");
     must_have_failed(&outcome, PG_TIMEOUT, "57014");
+    bench_close(&bench);
+}
+
+static void a_query_has_no_process_but_its_own(void **state)
+{
+    struct bench bench;
+    (void)state;
+    bench_open_at(&bench, server.port, "options='-c max_parallel_workers_per_gather=4'", 1, 5000);
+    struct outcome outcome = ask(&bench, HELPERS, NULL);
+    must_be_done(&outcome, "0");
     bench_close(&bench);
 }
 
@@ -1058,6 +1070,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_refused_with_a_reason),
         cmocka_unit_test(the_servers_timeout_is_a_timeout),
         cmocka_unit_test(a_new_timeout_holds_for_open_connections_too),
+        cmocka_unit_test(a_query_has_no_process_but_its_own),
         cmocka_unit_test(a_connection_that_is_coming_up_has_the_newest_timeout),
         cmocka_unit_test(a_silent_backend_is_given_up_and_replaced),
         cmocka_unit_test(a_query_behind_one_that_is_overdue_ends_early),
