@@ -15,7 +15,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { TICK_MS = 100, MAX_BODY = 64 * 1024 }; /* MAX_BODY: bytes of a call to the control port */
+enum {
+    TICK_MS = 100,
+    MAX_BODY = 64 * 1024, /* bytes of a call to the control port */
+    /* Then the log is read: what thousands of clients write at once comes in one delivery, and may
+     * take longer than the filter may be behind (max_lag). */
+    DELIVERY_NS = 1000 * 1000
+};
 
 /* ---- views ---- */
 
@@ -401,6 +407,7 @@ static void init(struct keeper *keeper, struct config *config)
     uv_loop_init(&keeper->loop);
     expiry_init(&keeper->expiry, &keeper->loop, &keeper->entries.table);
     mailbox_init(&keeper->mailbox, &keeper->loop, on_message, keeper);
+    mailbox_pace(&keeper->mailbox, DELIVERY_NS);
     uv_timer_init(&keeper->loop, &keeper->tick);
     keeper->tick.data = keeper;
     uv_timer_start(&keeper->tick, on_tick, TICK_MS, TICK_MS);
