@@ -184,6 +184,11 @@ void move_open(struct move *move, struct clients *clients, const struct config *
     pool_open(serving->pool);
 }
 
+bool move_is_idle(const struct move *move)
+{
+    return pool_is_idle(move->clients->serving->pool) && (!move->pool || pool_is_idle(move->pool));
+}
+
 /* The order goes back as if it had been carried out: nothing leads anywhere any more. */
 void move_close(struct move *move)
 {

@@ -55,6 +55,9 @@ void move_tick(struct move *move);
 /* Of all connections that clients share, or did. */
 void move_each(struct move *move, void (*act)(struct upstream *upstream));
 
+/* Nothing is under way at what clients share, or did. */
+bool move_is_idle(const struct move *move);
+
 /* All ends. The loop still has to run. */
 void move_close(struct move *move);
 void move_finish(struct move *move); /* when the loop has ended */

@@ -152,8 +152,9 @@ static void close_all(struct worker *worker)
     mailbox_close(&worker->serving.mailbox);
 }
 
-/* Clients first: they may still be owed replies. What their writes have come to may still be told
- * piece by piece; then whatever the keeper still has of ours must come back. */
+/* Clients first: they may still be owed replies. Then what they sent has its reply, or the cache
+ * has had its time: the keeper is told of a write whose client has not waited, too. What writes
+ * have come to may be told piece by piece; and whatever the keeper has of ours must come back. */
 static void go_on_ending(struct worker *worker)
 {
     if (!worker->drain || uv_is_closing((uv_handle_t *)&worker->tick))
@@ -161,7 +162,8 @@ static void go_on_ending(struct worker *worker)
     if (clock_ms() - worker->drain_since > worker->serving.view->config->drain_timeout_ms)
         for (struct client *client = worker->clients.first; client; client = client->following)
             client_close(client);
-    if (!worker->clients.first && !turn_has_line(&worker->serving.turn) && !worker->serving.asked)
+    if (!worker->clients.first && move_is_idle(&worker->move) &&
+        !turn_has_line(&worker->serving.turn) && !worker->serving.asked)
         close_all(worker);
 }
 
