@@ -40,7 +40,8 @@ void pushes_open(struct pushes *pushes, const struct pushes_options *options);
  * sent; -ESHUTDOWN; or another negative errno: there is no file for it. */
 int pushes_begin(struct pushes *pushes, size_t keyspace, struct push **out);
 
-/* A key was written or admitted: it is known by the list that is being sent, too. */
+/* A key was written or admitted: it is known by the list that is being sent, too. Of one that is
+ * held nobody tells when there are many hints (guard_write_needs()). */
 void pushes_know(struct pushes *pushes, struct key key);
 
 /* More of the list, cut anywhere. False: no more may come until ready() was called, which is not
