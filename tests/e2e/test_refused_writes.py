@@ -5,6 +5,7 @@ import threading
 import pytest
 import redis
 
+from following import publish
 from waiting import wait_until
 from wire import command
 
@@ -157,6 +158,29 @@ def test_who_writes_more_than_a_share_is_told_and_nobody_else_is_harmed(start_gu
     assert guard.keyspace()["state"] == "guarding"
     assert guard.generation() == 1
     assert guard.keyspace()["loads"] == 0
+
+
+def test_exec_asks_anew_whether_there_is_room(start_guard, database, items, cache):
+    """What had hints when it was queued may have none when it is run: it is not done, and says so."""
+    publish(database, items())
+    guard = start_guard(items(), sync="replication", max_hints=100, hint_ttl="4s", workers=1)
+    mine = keys(20)
+    client = guard.redis()
+    with guard.wire() as wire:
+        for key in mine:
+            assert client.set(key, "old")
+        wire.send(command("MULTI") + b"".join(command("SET", key, "new") for key in mine))
+        assert [wire.read_reply() for _ in range(21)] == [b"+OK\r\n"] + [b"+QUEUED\r\n"] * 20
+        wait_until(lambda: guard.explain(mine[-1])["entry"] == "none", PATIENCE, "the end of the hints")
+        for first in (5000, 6000, 7000):
+            other = guard.redis()
+            with pytest.raises(redis.ResponseError, match="max_hints"):
+                for n in range(first, first + 100):
+                    other.set(f"item:{n}", "v")
+        assert b"max_hints" in wire.ask("EXEC")
+        assert guard.explain(mine[0])["entry"] == "none"
+        assert wire.ask("GET", "other:1") == b"$-1\r\n", "the transaction is over"
+    assert cache.client().get(mine[0]) == b"old"
 
 
 def test_who_connects_anew_for_each_write_leaves_room_for_other_hosts(start_guard, items):

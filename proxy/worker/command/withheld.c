@@ -5,7 +5,7 @@
 #include "worker/command/keys/write_found.h"
 #include "worker/upstream/upstream.h"
 
-static const char withheld_text[] =
+static const char doubt_text[] =
     "NESTGUARD cache started anew: what it may have forgotten to delete is being deleted, and the "
     "transaction may tell of it; nothing of it was done, try again";
 
@@ -21,10 +21,14 @@ static void discarded(struct reply_slot *slot, unsigned index, struct span reply
 static const struct reply_slot_kind discarded_kind = {.on_cache = discarded,
                                                       .on_cache_failure = request_take_failure};
 
+enum withheld_why { WITHHELD_DOUBTED, WITHHELD_NO_ROOM };
+
+/* The number of the request says why. */
 static void withheld(struct reply_slot *slot, unsigned index, struct span reply)
 {
     if (reply_is_ok(reply))
-        resp_write_error(reply_slot_output(slot), "%s", withheld_text);
+        resp_write_error(reply_slot_output(slot), "%s",
+                         index == WITHHELD_DOUBTED ? doubt_text : write_refusal);
     else
         discarded(slot, index, reply);
 }
@@ -42,11 +46,11 @@ bool withheld_must_wait(const struct client *client, const struct request *reque
            (pinned->fence || !upstream_is_up(client->upstream));
 }
 
-static void discard(struct client *client)
+static void discard(struct client *client, enum withheld_why why)
 {
     static const struct span command = {"*1\r\n$7\r\nDISCARD\r\n", 17};
     struct reply_slot *slot = reply_slot_open(&client->replies, &withheld_kind);
-    upstream_send(client->upstream, slot, 0, command);
+    upstream_send(client->upstream, slot, why, command);
     reply_slot_answered(slot);
     client_settle(client);
 }
@@ -63,12 +67,13 @@ void withheld_discard(struct client *client, const struct request *request)
 void withheld_execute(struct client *client, const struct request *request)
 {
     if (client->pinned.tells && upstream_is_doubted(client->upstream)) {
-        discard(client);
+        discard(client, WITHHELD_DOUBTED);
         return;
     }
-    write_find_queued(client);
-    if (client->pinned.clears || buffer_length(&client->pinned.deleted) ||
-        buffer_length(&client->pinned.written))
+    if (!write_find_queued(client))
+        discard(client, WITHHELD_NO_ROOM);
+    else if (client->pinned.clears || buffer_length(&client->pinned.deleted) ||
+             buffer_length(&client->pinned.written))
         write_execute(client, request);
     else if (client->pinned.tells)
         request_forward_telling(request, client);

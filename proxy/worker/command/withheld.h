@@ -1,5 +1,5 @@
 /* EXEC of a transaction that tells of rows, at a server that may have forgotten what was deleted
- * from it (upstream_is_doubted()).
+ * from it (upstream_is_doubted()); and of one for whose keys there are no hints any more.
  *
  *   MULTI ─▶ GET of a row ─▶ QUEUED      EXEC ─┬─ believed ─▶ sent
  *                                              └─ doubted ──▶ DISCARD in its place, and an error

@@ -82,6 +82,13 @@ bool write_is_granted(struct client *client, const struct named *named, const st
 }
 
 /* Nothing is taken: what is new among them is asked for afterwards. */
+static bool would_exceed(const struct client *client, size_t places)
+{
+    struct hint_share own = client->hints, host = client->host->hints;
+    struct hint_room room = hosts_hint_room(client->serving);
+    return places && !hint_share_take(&own, &host, &room, places);
+}
+
 bool write_exceeds_user(const struct client *client, const struct named *named)
 {
     if (!client->replies.no_fallback || named->deleted)
@@ -90,9 +97,7 @@ bool write_exceeds_user(const struct client *client, const struct named *named)
     for (size_t i = 0; i < named->count; i += named->step)
         if (guard_match(serving_config(client->serving), named->keys[i]) != NOT_GUARDED)
             places += override_places(named->keys[i].length);
-    struct hint_share own = client->hints, host = client->host->hints;
-    struct hint_room room = hosts_hint_room(client->serving);
-    return places && !hint_share_take(&own, &host, &room, places);
+    return would_exceed(client, places);
 }
 
 void write_grant(struct client *client, size_t places)
@@ -104,10 +109,34 @@ void write_grant(struct client *client, size_t places)
     hint_share_overtake(&client->host->hints, &room, places);
 }
 
+static const struct named queued = {.deleted = false};
+
+/* Those that the filter holds go without, as with any write; a user of the cache's own is not told
+ * which they are. */
+static bool wants_place(const struct client *client, const struct queued_write *write)
+{
+    struct made_key made;
+    if (write->granted)
+        return false;
+    return client->replies.no_fallback ||
+           (must_note(client->serving, &queued, write->key.text, LACKED, &made) && made.granted);
+}
+
+/* A transaction may have been open for longer than the hints that its keys had. */
+static bool exceeds_by_now(struct client *client)
+{
+    struct span rest = buffer_span(&client->pinned.written);
+    struct queued_write write;
+    size_t places = 0;
+    while (queued_writes_next(&rest, &write))
+        if (wants_place(client, &write))
+            places += override_places(write.key.text.length);
+    return would_exceed(client, places);
+}
+
 static bool begin_queued(struct client *client, struct queued_write *write)
 {
     struct serving *serving = client->serving;
-    static const struct named queued = {.deleted = false};
     struct made_key made;
     if (!must_note(serving, &queued, write->key.text, ALSO_HELD, &made))
         return false;
@@ -120,8 +149,10 @@ static bool begin_queued(struct client *client, struct queued_write *write)
     return true;
 }
 
-void write_find_queued(struct client *client)
+bool write_find_queued(struct client *client)
 {
+    if (exceeds_by_now(client))
+        return false;
     struct buffer all = queued_writes_take(client);
     struct span rest = buffer_span(&all);
     struct queued_write write;
@@ -131,6 +162,7 @@ void write_find_queued(struct client *client)
         else if (write.granted)
             hints_give_back(client, override_places(write.key.text.length));
     buffer_finish(&all);
+    return true;
 }
 
 int write_find_noted(struct client *client, const struct named *named, struct buffer *found)

@@ -55,8 +55,8 @@ static inline size_t found_count(const struct buffer *found)
 }
 
 /* EXEC: of the keys that its transaction is to write these are left that must be noted by now, and
- * their write has begun. It cannot be refused any more. */
-void write_find_queued(struct client *client);
+ * their write has begun. False: there is no room for them any more, and nothing was done. */
+bool write_find_queued(struct client *client);
 
 /* Of the table of overrides: a key that has its hint there takes no more. */
 size_t found_places(const struct buffer *found);
