@@ -92,7 +92,7 @@ struct resp_level {
 struct resp_frame {
     size_t scanned; /* bytes from the reply's start, or behind those passed, that are done with */
     int64_t open;   /* values still to come */
-    int64_t body;   /* bytes still to come of a large blob */
+    int64_t body;   /* bytes still to come of a large blob; -1: it is inside a long line */
     bool begun;     /* inside the reply */
     unsigned depth; /* of streamed types */
     struct resp_level levels[RESP_LEVELS];

@@ -6,7 +6,8 @@
  *
  * What a frame has scanned ends before a value that is not all there; its header is read again
  * with the next bytes, what it contains is not. A large blob is an exception: `body` counts its
- * bytes down, so that they can be passed on before the last has come.
+ * bytes down, so that they can be passed on before the last has come. So is a long line, which says
+ * nowhere how long it will be: its end is looked for in what has come since the last time.
  *
  * RESP3's streamed types end by a mark, not by a count. Each adds a level, which keeps the count
  * that goes on behind it:
@@ -17,7 +18,11 @@
 
 #include <string.h>
 
-enum { LARGE_BLOB = 64 * 1024 }; /* counted down, not waited for */
+enum {
+    LARGE_BLOB = 64 * 1024, /* counted down, not waited for */
+    LONG_LINE = 4 * 1024,   /* likewise gone through as it comes */
+    IN_LINE = -1            /* a frame's `body` in such a line */
+};
 
 /* A line may hold a CR or LF by itself, as in hiredis: modules answer with what they like. */
 static const char *line_end(const char *at, const char *end)
@@ -31,11 +36,22 @@ static const char *line_end(const char *at, const char *end)
     return NULL;
 }
 
-static inline enum resp_status skip_line(const char **at, const char *end)
+/* A CR at the end may be the one that ends it. */
+__attribute__((noinline)) static enum resp_status wait_for_line(struct resp_frame *frame,
+                                                                const char **at, const char *end)
+{
+    if (end - *at >= LONG_LINE)
+        frame->body = IN_LINE;
+    if (frame->body == IN_LINE)
+        *at = end > *at && end[-1] == '\r' ? end - 1 : end;
+    return RESP_MORE;
+}
+
+static inline enum resp_status skip_line(struct resp_frame *frame, const char **at, const char *end)
 {
     const char *after = line_end(*at, end);
     if (!after) {
-        return RESP_MORE;
+        return wait_for_line(frame, at, end);
     }
     *at = after;
     return RESP_DONE;
@@ -59,9 +75,20 @@ static inline bool ends_line(const char *at)
     return at[-2] == '\r' && at[-1] == '\n';
 }
 
-/* What is there of a blob that goes on; its CR and LF together. */
+static enum resp_status skip_rest_of_line(struct resp_frame *frame, const char **at,
+                                          const char *end)
+{
+    enum resp_status status = skip_line(frame, at, end);
+    if (status == RESP_DONE)
+        frame->body = 0;
+    return status;
+}
+
+/* What is there of a blob that goes on, its CR and LF together; or of a line. */
 static enum resp_status skip_body(struct resp_frame *frame, const char **at, const char *end)
 {
+    if (frame->body == IN_LINE)
+        return skip_rest_of_line(frame, at, end);
     int64_t have = end - *at;
     if (have < frame->body) {
         int64_t text = frame->body - 2 < have ? frame->body - 2 : have;
@@ -137,7 +164,7 @@ static inline enum resp_status skip_value(struct resp_frame *frame, const char *
     char marker = *(*at)++;
     switch ((enum shape)shapes[(unsigned char)marker]) {
     case LINE:
-        return skip_line(at, end);
+        return skip_line(frame, at, end);
     case BLOB:
         return skip_blob(frame, at, end, marker == '$');
     case AGGREGATE:

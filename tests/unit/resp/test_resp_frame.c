@@ -252,7 +252,26 @@ static void the_body_of_a_large_bulk_is_not_scanned(void **state)
     buffer_finish(&reply);
 }
 
-/* Whatever the pieces, the frame ends with the reply's last byte. */
+/* Whatever the pieces, the frame ends with the reply's last byte; and of what has come no more than
+ * that is kept beside a piece. */
+static void assert_passes(struct span reply, size_t most_kept)
+{
+    for (size_t piece = 1; piece < 3 * reply.length / 2; piece = piece * 3 + 1) {
+        struct resp_frame frame = {0};
+        enum resp_status status = RESP_MORE;
+        size_t passed = 0, have = 0, taken = 0, kept = 0;
+        while (status == RESP_MORE) {
+            have = have + piece < reply.length ? have + piece : reply.length;
+            status = frame_bytes(&frame, reply.at + passed, have - passed, &taken);
+            passed += status == RESP_MORE ? resp_frame_pass(&frame) : taken;
+            kept = have - passed > kept ? have - passed : kept;
+        }
+        assert_int_equal(status, RESP_DONE);
+        assert_int_equal(passed, reply.length);
+        assert_true(kept < piece + most_kept);
+    }
+}
+
 static void a_large_blob_can_be_passed_on_before_it_is_whole(void **state)
 {
     (void)state;
@@ -262,20 +281,86 @@ static void a_large_blob_can_be_passed_on_before_it_is_whole(void **state)
     memset(buffer_reserve(&reply, LENGTH), '\r', LENGTH);
     buffer_commit(&reply, LENGTH);
     buffer_append(&reply, "\r\n:1\r\n", 6);
-    size_t whole = buffer_length(&reply);
-    for (size_t piece = 1; piece < 3 * LENGTH / 2; piece = piece * 3 + 1) {
-        struct resp_frame frame = {0};
-        enum resp_status status = RESP_MORE;
-        size_t passed = 0, have = 0, taken = 0, kept = 0;
-        while (status == RESP_MORE) {
-            have = have + piece < whole ? have + piece : whole;
-            status = frame_bytes(&frame, reply.bytes + passed, have - passed, &taken);
-            passed += status == RESP_MORE ? resp_frame_pass(&frame) : taken;
-            kept = have - passed > kept ? have - passed : kept;
-        }
-        assert_int_equal(status, RESP_DONE);
-        assert_int_equal(passed, whole);
-        assert_true(kept < piece + 20);
+    assert_passes(buffer_span(&reply), 20);
+    buffer_finish(&reply);
+}
+
+/* Of so many bytes, with its marker and its end; it holds CRs and LFs that do not end it. */
+static void append_line(struct buffer *reply, char marker, size_t length)
+{
+    char *at = buffer_reserve(reply, length);
+    memset(at, 'x', length);
+    for (size_t i = 50; i < length; i += 100)
+        memcpy(at + i, "\r\r-\n", 4);
+    at[0] = marker;
+    memcpy(at + length - 3, "\r\r\n", 3);
+    buffer_commit(reply, length);
+}
+
+enum { WAITED_FOR = 4096 }; /* of a line, before it is gone through as it comes */
+
+static void a_long_line_can_be_passed_on_before_it_is_whole(void **state)
+{
+    static const char *const heads[] = {"", "*2\r\n:1\r\n", "*?\r\n", "|1\r\n+a\r\n"};
+    static const char *const tails[] = {"", "", ".\r\n", "*1\r\n:1\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        struct buffer reply = {0};
+        buffer_append(&reply, heads[i], strlen(heads[i]));
+        append_line(&reply, "+-(,"[i], 100000);
+        buffer_append(&reply, tails[i], strlen(tails[i]));
+        assert_passes(buffer_span(&reply), WAITED_FOR + 20);
+        buffer_finish(&reply);
+    }
+}
+
+/* What was looked at before is not read again: it is something else by then. */
+static void a_long_line_is_looked_at_once(void **state)
+{
+    enum { LENGTH = 300000, PIECE = 1000 };
+    struct buffer reply = {0};
+    struct resp_frame frame = {0};
+    size_t taken = 0;
+    (void)state;
+    append_line(&reply, '-', LENGTH);
+    char *bytes = buffer_string(&reply);
+    for (size_t have = PIECE; have < LENGTH; have += PIECE) {
+        assert_int_equal(resp_frame_reply(&frame, bytes, have, &taken), RESP_MORE);
+        assert_true(have < WAITED_FOR + PIECE || frame.scanned >= have - 1);
+        for (size_t i = 1; i < frame.scanned; i += 2)
+            memcpy(bytes + i - 1, "\r\n", 2);
+    }
+    assert_int_equal(resp_frame_reply(&frame, bytes, LENGTH, &taken), RESP_DONE);
+    assert_int_equal(taken, LENGTH);
+    free(bytes);
+}
+
+static void assert_splits(struct span reply, size_t first, bool passes)
+{
+    struct resp_frame frame = {0};
+    size_t taken = 0;
+    assert_int_equal(frame_bytes(&frame, reply.at, first, &taken), RESP_MORE);
+    size_t passed = passes ? resp_frame_pass(&frame) : 0;
+    assert_int_equal(frame_bytes(&frame, reply.at + passed, reply.length - passed, &taken),
+                     RESP_DONE);
+    assert_int_equal(passed + taken, reply.length);
+    assert_int_equal(frame.scanned + (size_t)frame.body + frame.depth + frame.begun, 0);
+}
+
+/* As short ones may, of which each byte is tried in all the others. */
+static void a_long_line_may_come_in_two_anywhere(void **state)
+{
+    struct buffer reply = {0};
+    (void)state;
+    buffer_printf(&reply, "*3\r\n|1\r\n+a\r\n");
+    append_line(&reply, ',', WAITED_FOR - 1);
+    append_line(&reply, '+', WAITED_FOR + 100);
+    buffer_printf(&reply, "*?\r\n:1\r\n");
+    append_line(&reply, '-', WAITED_FOR + 2);
+    buffer_printf(&reply, ".\r\n$1\r\nx\r\n");
+    for (size_t first = 1; first < buffer_length(&reply); first++) {
+        assert_splits(buffer_span(&reply), first, false);
+        assert_splits(buffer_span(&reply), first, true);
     }
     buffer_finish(&reply);
 }
@@ -393,6 +478,9 @@ int main(void)
         cmocka_unit_test(streamed_types_end_by_their_mark),
         cmocka_unit_test(marks_out_of_place_are_refused),
         cmocka_unit_test(a_large_blob_can_be_passed_on_before_it_is_whole),
+        cmocka_unit_test(a_long_line_can_be_passed_on_before_it_is_whole),
+        cmocka_unit_test(a_long_line_is_looked_at_once),
+        cmocka_unit_test(a_long_line_may_come_in_two_anywhere),
         cmocka_unit_test(announced_values_cannot_overflow_the_count),
         cmocka_unit_test(an_enormous_bulk_is_waited_for),
         cmocka_unit_test(deep_nesting_needs_no_stack),
