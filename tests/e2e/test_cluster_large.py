@@ -73,6 +73,24 @@ class TestCommand:
                     wire.send(command("SET", KEY, self.VALUE * 3))
             wait_until(lambda: guard.metric("nestguard_clients_cut_total"), PATIENCE, guard.status)
 
+    def test_for_every_node_counts_until_they_have_answered(self, guard, cluster):
+        """As much as is copied for them; what there is no room for is refused, and nothing of it sent."""
+        script = "return 1 --" + "x" * (MEGABYTE * 5 // 2 // len(cluster.primaries))
+        with contextlib.ExitStack() as paused, guard.wire() as wire:
+            assert wire.ask("SCRIPT", "LOAD", "return 1").startswith(b"$40\r\n")  # it is connected to each
+            for node in cluster.primaries:
+                node.pause()
+                paused.callback(node.resume)
+            wire.send(command("SCRIPT", "LOAD", script))
+            wait_until(lambda: guard.status()["client_memory_bytes"] > 5 * MEGABYTE, PATIENCE, guard.status)
+            paused.close()
+            assert wire.read_reply().startswith(b"$40\r\n")
+            wait_until(lambda: guard.status()["client_memory_bytes"] < MEGABYTE, PATIENCE, guard.status)
+            for _ in range(3):
+                assert wire.ask("SCRIPT", "LOAD", script).startswith(b"$40\r\n")
+            assert wire.ask("SCRIPT", "LOAD", "--" + "x" * 2 * MEGABYTE).startswith(b"-NESTGUARD busy: too large")
+            assert wire.ask("SCRIPT", "LOAD", "return 2").startswith(b"$40\r\n")
+
     def test_is_sent_as_ever_where_no_connection_is_left(self, guard):
         with contextlib.ExitStack() as open_wires:
             for host in range(2, 22):

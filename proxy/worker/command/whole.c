@@ -21,7 +21,9 @@
 
 enum {
     PARTS_AT_ONCE = 512, /* under way of a command that is asked key by key */
-    PARTS_MOST = 65536   /* of one that cannot be asked in pieces */
+    PARTS_MOST = 65536,  /* of one that cannot be asked in pieces */
+    COPIES = 2,          /* a node's connection has one until it is written, one until answered */
+    MUCH_BYTES = 4 * 1024 * 1024 /* of these, for all nodes */
 };
 
 /* ---- replies become one ---- */
@@ -98,11 +100,40 @@ void whole_end(struct whole *whole)
     reply_slot_answered(whole->slot);
 }
 
+static size_t copies_for_all(const struct client *client, const struct request *request)
+{
+    const struct redis_map *map = pool_map(client_pool(client));
+    return map ? COPIES * redis_map_owners(map) * request->raw.length : 0;
+}
+
+/* Such copies stay until the nodes have taken them, though their client is cut off: what those who
+ * have gone left there takes room, too. The eighth is piecemeal.h's. */
+static bool has_room(const struct client *client, size_t bytes)
+{
+    size_t most = serving_config(client->serving)->max_client_memory / 8;
+    return bytes <= MUCH_BYTES || pool_unanswered(client_pool(client)) + bytes <= most;
+}
+
+static void hold_copies(struct reply_slot *whole, size_t bytes)
+{
+    reply_slot_hold(whole, bytes);
+    if (bytes > MUCH_BYTES)
+        serving_arrived(whole->serving, bytes);
+}
+
 /* A cluster that nobody knows anything of fails it once. */
 void whole_to_all(struct client *client, const struct request *request, enum command_join join)
 {
     int node = pool_next(client_pool(client), NO_NODE);
+    size_t bytes = copies_for_all(client, request);
+    if (!has_room(client, bytes)) {
+        resp_write_error(client_reply(client),
+                         "NESTGUARD busy: too large to be sent to every node for now "
+                         "(max_client_memory), try again later");
+        return;
+    }
     struct whole whole = whole_begin(client, join);
+    hold_copies(whole.slot, bytes);
     do {
         client_go_to(client, node);
         if (vanishing_has_all(request))

@@ -102,6 +102,9 @@ void pool_resize(struct pool *pool);
 /* How many of them each node has that clients are led to by their ids. */
 unsigned pool_lanes(const struct pool *pool);
 
+/* Bytes of commands, whosever they are, that are there until they are answered. */
+size_t pool_unanswered(const struct pool *pool);
+
 /* The configuration, or where the pool leads, has changed: whether replicas are read from, which
  * serving->is_led says, too. */
 void pool_follow(struct pool *pool);

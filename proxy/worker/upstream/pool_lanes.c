@@ -80,3 +80,14 @@ bool pool_takes_much(struct pool *pool, bool resp3, bool is_there)
     }
     return takes;
 }
+
+size_t pool_unanswered(const struct pool *pool)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < PLACES * pool->node_count; i++) {
+        const struct pool_node *node = &pool->nodes[i / PLACES];
+        const struct upstream *upstream = node->shared[i % 2][i % PLACES / 2];
+        bytes += upstream ? upstream_unanswered(upstream) : 0;
+    }
+    return bytes;
+}

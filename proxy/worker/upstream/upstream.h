@@ -110,6 +110,9 @@ struct reply_slot *upstream_waiting_slot(const struct upstream *upstream);
 /* Bytes of memory that its buffers have. */
 size_t upstream_memory(const struct upstream *upstream);
 
+/* Bytes of commands that are there for as long as they are not written, or not answered. */
+size_t upstream_unanswered(const struct upstream *upstream);
+
 /* Whether any request has been written to it, and not been answered. */
 bool upstream_awaits_reply(const struct upstream *upstream);
 

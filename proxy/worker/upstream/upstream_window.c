@@ -33,6 +33,12 @@ size_t upstream_memory(const struct upstream *upstream)
            upstream->sending.size + upstream->kept.bytes.size;
 }
 
+size_t upstream_unanswered(const struct upstream *upstream)
+{
+    return buffer_length(&upstream->out) + buffer_length(&upstream->sending) +
+           buffer_length(&upstream->kept.bytes);
+}
+
 bool upstream_is_congested(const struct upstream *upstream)
 {
     if (upstream->waits || upstream->in_flight.count >= upstream->window.most)

@@ -106,6 +106,11 @@ size_t upstream_memory(const struct upstream *upstream)
     return upstream->out.size;
 }
 
+size_t upstream_unanswered(const struct upstream *upstream)
+{
+    return buffer_length(&upstream->out);
+}
+
 /* A test takes what is sent from `out`. */
 bool upstream_awaits_reply(const struct upstream *upstream)
 {
