@@ -1,8 +1,8 @@
 /* Why a client never keeps what it will not be told of:
  *
  *   One connection   What is read over it stands in the client's queue before what it tells later:
- *                    an invalidation goes before the oldest request of that connection, or behind
- *                    everything.
+ *                    an invalidation goes before the oldest request of that connection, behind the
+ *                    reply of its command if that has several, or behind everything.
  *   Lost, moved      "Everything" is said twice: at once, for what the client has, and behind all
  *                    that is under way, for what it is about to get.
  *   Missing          With BCAST a node may tell nothing for a while, since it cannot be reached:
@@ -54,29 +54,38 @@ void tracking_invalidate(struct client *client)
 
 /* Of a command that waits for something, and is the last: what comes meanwhile does not wait, too.
  */
-static const struct reply_slot *waiting_slot(const struct pinned *pinned)
+static struct reply_slot *waiting_slot(const struct pinned *pinned)
 {
     if (pinned->waiting)
         return pinned->wait_slot;
     return pinned->own ? upstream_waiting_slot(pinned->own) : NULL;
 }
 
-/* With several connections, replies of this one may be ready behind one that another owes: where
- * nothing is under way on it, behind all of them is the first place that is surely behind its own,
- * but for a command that waits. One that asks for several keys may have answers already. */
-const struct reply_slot *tracking_place(const struct client *client,
-                                        const struct upstream *upstream)
+/* The connection may have answered for some keys of its command: an MGET's, or parts of a TOUCH. In
+ * front of the command's reply, the client would forget a key before it is told of it, and keep
+ * what it is told for good: nothing more is said of that key. Behind the reply it stands behind all
+ * that the connection has answered; to be later than need be costs no more than to read again. Of a
+ * DEL's own keys one Redis tells there, too. */
+static bool may_have_answers(const struct reply_slot *slot)
+{
+    return slot->begun || slot->lookup_count > 1 || slot->whole;
+}
+
+/* Before the oldest request of the connection that it came by. With several connections, replies of
+ * this one may be ready behind one that another owes: where nothing is under way on it, behind all
+ * of them is the first place that is surely behind its own, but for a command that waits. */
+static void push(struct client *client, const struct upstream *upstream, struct span bytes)
 {
     const struct pinned *pinned = &client->pinned;
-    const struct reply_slot *slot = upstream ? upstream_first_slot(upstream) : NULL;
-    const struct reply_slot *waits = waiting_slot(pinned);
-    if (slot && waits && slot->whole == waits)
+    bool has_several = pinned->tracking.count || pinned->listening;
+    struct reply_slot *slot = upstream ? upstream_first_slot(upstream) : NULL;
+    struct reply_slot *waits = waiting_slot(pinned);
+    if (slot ? waits && slot->whole == waits : has_several)
         slot = waits;
-    if (!pinned->tracking.count && !pinned->listening)
-        return slot;
-    if (!slot)
-        return not_begun(waits);
-    return not_begun(slot->lookup_count > 1 ? slot->next : slot);
+    if (slot && has_several && may_have_answers(slot))
+        replies_push_behind(&client->replies, slot->whole ? slot->whole : slot, bytes);
+    else
+        replies_push(&client->replies, slot, bytes);
 }
 
 /* The queue of a client that is about to be closed knows its slots no more. One that is paced has
@@ -85,7 +94,7 @@ void tracking_push(struct client *client, struct upstream *upstream, struct span
 {
     if (client->state >= CLIENT_CLOSING || replies_have_ended(&client->replies))
         return;
-    replies_push(&client->replies, tracking_place(client, upstream), bytes);
+    push(client, upstream, bytes);
     size_t most = serving_config(client->serving)->max_output;
     size_t waiting = client->replies.end == REPLIES_PACED ? replies_open(&client->replies)
                                                           : replies_waiting(&client->replies);

@@ -44,11 +44,6 @@ void tracking_precede(struct client *client);
  */
 void tracking_invalidate(struct client *client);
 
-/* Where what comes unasked on a connection of the client's own is to stand: before this slot. NULL:
- * behind all; and of no connection: as if nothing were under way on it. */
-const struct reply_slot *tracking_place(const struct client *client,
-                                        const struct upstream *upstream);
-
 /* What comes unasked on one of the client's connections; NULL: behind all that is under way. */
 void tracking_push(struct client *client, struct upstream *upstream, struct span bytes);
 

@@ -305,6 +305,18 @@ void replies_push(struct replies *replies, const struct reply_slot *next, struct
     push_behind(replies, previous, bytes);
 }
 
+/* One slot takes all that comes there: a command of many keys may have as much of it as keys. */
+void replies_push_behind(struct replies *replies, struct reply_slot *slot, struct span bytes)
+{
+    struct reply_slot *next = slot->next;
+    if (!next || is_open(next)) {
+        replies_push(replies, NULL, bytes);
+        return;
+    }
+    tell_client(replies);
+    push_behind(replies, next->kind == &ready_kind ? next : slot, bytes);
+}
+
 size_t replies_waiting(const struct replies *replies)
 {
     const struct reply_slot *last = replies->last;

@@ -161,6 +161,9 @@ void replies_drop_unheard(struct replies *replies);
  */
 void replies_push(struct replies *replies, const struct reply_slot *next, struct span bytes);
 
+/* Likewise, in one step: behind the reply of `slot`, and what is ready right behind that. */
+void replies_push_behind(struct replies *replies, struct reply_slot *slot, struct span bytes);
+
 /* Bytes of replies that wait for the client. */
 size_t replies_waiting(const struct replies *replies);
 

@@ -381,6 +381,34 @@ static void what_stands_between_parts_is_counted_once(void **state)
     bench_finish(&bench);
 }
 
+/* However many: what is there takes what comes, wherever in the queue that is. */
+static void what_comes_behind_a_reply_takes_one_slot(void **state)
+{
+    enum { MANY = 100 };
+    struct bench bench;
+    (void)state;
+    bench_init(&bench);
+    struct reply_slot *first = ask(&bench), *last = ask(&bench);
+    for (int i = 0; i < MANY; i++) {
+        replies_push_behind(&bench.replies, first, span_of("x"));
+        replies_push_behind(&bench.replies, last, span_of("y"));
+    }
+    assert_int_equal(first->next->commands, 1);
+    assert_ptr_equal(first->next->next, last);
+    assert_int_equal(bench.replies.held, MANY);
+    assert_int_equal(replies_waiting(&bench.replies), 2 * MANY);
+    replies_push_behind(&bench.replies, first, span_of("1"));
+    ready(&bench, "2");
+    reply(first, "first");
+    assert_int_equal(buffer_length(&bench.replies.out), 5 + MANY + 1);
+    buffer_clear(&bench.replies.out);
+    reply(last, "last");
+    assert_int_equal(buffer_length(&bench.replies.out), 4 + MANY + 1);
+    assert_int_equal(bench.replies.held, 0);
+    buffer_clear(&bench.replies.out);
+    bench_finish(&bench);
+}
+
 static void append(struct reply_slot *slot, struct span bytes)
 {
     reply_slot_append(slot, reply_slot_output(slot), bytes);
@@ -445,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_lookup_of_one_key_has_a_copy_of_any_length),
         cmocka_unit_test(a_slot_that_is_used_again_remembers_nothing),
         cmocka_unit_test(what_stands_between_parts_is_counted_once),
+        cmocka_unit_test(what_comes_behind_a_reply_takes_one_slot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
