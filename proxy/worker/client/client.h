@@ -98,8 +98,7 @@ struct clients {
     uint64_t weighings;           /* looks at what they take; likewise */
     struct client_weight weight;  /* of the one in pieces */
     struct peak memory_peak;      /* of what malloc() has of it */
-    uint64_t none_idle;     /* the turn, from 1 on, in which pinned_room.c found nobody idle */
-    uint64_t no_idle_login; /* likewise, of those below */
+    bool none_idle[OWN_KINDS];    /* pinned_room.c found nobody idle, and nobody has been since */
     unsigned logins; /* own connections of who has yet to be taken for a user (pinned_room.h) */
     struct inquiry *inquiries, *last_inquiry; /* its askers', that meet all clients: the first goes
                                                  round */

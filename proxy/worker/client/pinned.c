@@ -181,6 +181,7 @@ void pinned_flush(struct client *client)
     if (pinned_reach(client, &pinned->fence))
         upstream_hold(pinned->own, false);
     waits_flush(client);
+    pinned_note_idle(client);
 }
 
 /* By what can leave alone, unless all fills wait for a reply. What is held stands behind the head,
@@ -208,6 +209,7 @@ void pinned_check(struct client *client, uint64_t now)
     if (!pinned->own || client->state >= CLIENT_CLOSING)
         return;
     upstream_check_progress(pinned->own);
+    pinned_note_idle(client); /* what left it so may have been another client that went */
     if (pinned_is_idle(client))
         end_unused(client, now);
     else

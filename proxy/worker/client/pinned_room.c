@@ -93,55 +93,81 @@ void pinned_discount(struct client *client, unsigned count)
     client->host->own_connections -= count;
 }
 
+/* Those of strangers are half of all, and of a single place that one. */
+static struct fair_share share_of(const struct client *client, unsigned count, enum own_kind kind)
+{
+    const struct serving *serving = client->serving;
+    const struct host *host = client->host;
+    bool is_login = kind == OWN_LOGIN;
+    return (struct fair_share){
+        .most = is_login ? (serving->own_limit + 1) / 2 : serving->own_limit,
+        .used = (is_login ? client->clients->logins : serving->own_connections) + count,
+        .host = (is_login ? host->logins : host->own_connections) + count,
+        .few = FEW};
+}
+
+static bool has_room(const struct client *client, unsigned count, enum own_kind kind)
+{
+    struct fair_share share = share_of(client, count, kind);
+    return fair_share_allows(&share);
+}
+
 bool pinned_has_room(const struct client *client, unsigned count)
 {
-    struct fair_share all = {.most = client->serving->own_limit,
-                             .used = client->serving->own_connections + count,
-                             .host = client->host->own_connections + count,
-                             .few = FEW};
-    return fair_share_allows(&all);
+    return has_room(client, count, OWN_ANY);
+}
+
+/* Whether places alone are lacking, whoever gives them up. Who has used up his host's share is
+ * helped by that host's own: what others keep counts as theirs, or it would be whose who asks most
+ * often. */
+static bool lacks_places(const struct client *client, unsigned count, enum own_kind kind)
+{
+    struct fair_share full = share_of(client, count, kind);
+    full.used = full.most;
+    return fair_share_allows(&full);
+}
+
+/* A slow reader would ask for one again. */
+static bool is_spare(const struct client *client, enum own_kind kind)
+{
+    return pinned_is_idle(client) &&
+           (kind == OWN_LOGIN ? client->pinned.is_login : !client->replies.slow);
 }
 
 /* When there is no room, some other client may hold on to a connection just in case. Once all were
- * looked at, none is for the rest of the turn: thousands may ask in one. */
+ * looked at none does, until one is noted: thousands may ask meanwhile. */
+static bool make_room(struct client *client, unsigned count, enum own_kind kind)
+{
+    if (has_room(client, count, kind))
+        return true;
+    struct clients *clients = client->clients;
+    bool of_all = lacks_places(client, count, kind);
+    bool *none_idle = of_all ? &clients->none_idle[kind] : &client->host->none_idle[kind];
+    struct client *other = *none_idle ? NULL : clients->first;
+    for (; other && !has_room(client, count, kind); other = other->following)
+        if ((of_all || other->host == client->host) && is_spare(other, kind))
+            pinned_end(other);
+    *none_idle = !has_room(client, count, kind);
+    return !*none_idle;
+}
+
+void pinned_note_idle(struct client *client)
+{
+    for (enum own_kind kind = 0; kind < OWN_KINDS; kind++)
+        if (is_spare(client, kind))
+            client->clients->none_idle[kind] = client->host->none_idle[kind] = false;
+}
+
 bool pinned_make_room(struct client *client, unsigned count)
 {
-    struct clients *clients = client->clients;
-    uint64_t turn = client->serving->turn.number + 1;
-    struct client *other = clients->none_idle == turn ? NULL : clients->first;
-    while (!pinned_has_room(client, count) && other) {
-        if (pinned_is_idle(other) && !other->replies.slow) /* it would ask for one again */
-            pinned_end(other);
-        other = other->following;
-    }
-    if (!other)
-        clients->none_idle = turn;
-    return pinned_has_room(client, count);
+    return make_room(client, count, OWN_ANY);
 }
 
 /* ---- of strangers ---- */
 
-/* Half, and of a single place that one. */
-static bool login_has_room(const struct client *client)
-{
-    struct fair_share half = {.most = (client->serving->own_limit + 1) / 2,
-                              .used = client->clients->logins + 1,
-                              .host = client->host->logins + 1,
-                              .few = FEW};
-    return fair_share_allows(&half);
-}
-
 bool pinned_make_login_room(struct client *client)
 {
-    struct clients *clients = client->clients;
-    uint64_t turn = client->serving->turn.number + 1;
-    struct client *other = clients->no_idle_login == turn ? NULL : clients->first;
-    for (; !login_has_room(client) && other; other = other->following)
-        if (other->pinned.is_login && pinned_is_idle(other))
-            pinned_end(other);
-    if (!login_has_room(client))
-        clients->no_idle_login = turn;
-    return login_has_room(client) && pinned_make_room(client, 1);
+    return make_room(client, 1, OWN_LOGIN) && pinned_make_room(client, 1);
 }
 
 void pinned_count_login(struct client *client)

@@ -28,6 +28,9 @@ void pinned_end_login(struct client *client);
  * that guesses is not under way: the cache has answered it. */
 bool pinned_is_idle(const struct client *client);
 
+/* Who looks for one looks again, if it is so: at the end of a turn, and once in a while. */
+void pinned_note_idle(struct client *client);
+
 /* Goes back to a shared connection. Nothing is under way on its own. */
 void pinned_end(struct client *client);
 

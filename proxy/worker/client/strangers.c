@@ -8,6 +8,7 @@
 #include "base/container_of.h"
 #include "base/log/log.h"
 #include "base/log/log_pace.h"
+#include "worker/client/pinned_room.h"
 
 /* So long for the first refusal, and as much more for each that follows, up to a bound. */
 enum { WAIT_MS = 250, LONGEST_WAIT_MS = 2000 };
@@ -145,6 +146,7 @@ void strangers_refuse(struct client *client, struct reply_slot *slot)
     one->release.run = release;
     one->refused_until = clock_ms() + (wait < LONGEST_WAIT_MS ? wait : LONGEST_WAIT_MS);
     client_settle(client);
+    pinned_note_idle(client); /* nothing leaves for now: no end of a turn would tell of it */
 }
 
 /* Hundreds that have guessed at the same time are due at the same time. */

@@ -9,11 +9,15 @@
 #include "net/handshakes.h"
 #include "worker/reply/serving.h"
 
+/* Connections of clients' own; and of these, those of strangers who log in (pinned_room.h). */
+enum own_kind { OWN_ANY, OWN_LOGIN, OWN_KINDS };
+
 struct host {
     struct keymap_node node;          /* by `origin` */
     uint64_t origin;                  /* of address_network(): account_open() */
     unsigned clients, strangers;      /* strangers: of these (strangers.h) */
     unsigned own_connections, logins; /* that its clients have now (pinned_room.h) */
+    bool none_idle[OWN_KINDS];        /* of these, when that was last looked at */
     struct handshake_line handshakes; /* of its clients, those that wait */
     struct hint_share hints;
     uint64_t large_bytes; /* of large replies, as of large_at; they leak away */

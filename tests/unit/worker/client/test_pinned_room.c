@@ -117,6 +117,49 @@ static void one_that_is_kept_just_in_case_makes_room_for_its_host(void **state)
     assert_int_equal(client->host->own_connections, 6);
 }
 
+/* What is kept just in case counts as theirs until places are lacking. */
+static void who_has_used_up_his_hosts_share_takes_none_that_others_keep(void **state)
+{
+    struct client *stranger = client_add(&clients), *other = client_add(&clients);
+    (void)state;
+    assert_int_equal(pinned_begin(other), 0);
+    assert_int_equal(pinned_begin_login(stranger), 0);
+    take_by_neighbours(5);
+    must_be_refused(client, used_up_by_host);
+    assert_non_null(other->pinned.own);
+    assert_non_null(stranger->pinned.own);
+    must_take(client_add(&clients)); /* the last place */
+    must_take(client_add(&clients)); /* it has few: now one of these two is needed */
+    assert_true(!other->pinned.own != !stranger->pinned.own);
+}
+
+/* Who asks in vain, again and again, has nobody looked at for that. */
+static void one_that_was_busy_is_looked_at_again_when_it_has_come_to_an_end(void **state)
+{
+    (void)state;
+    take_by_neighbours(6);
+    struct client *neighbour = clients.clients.first;
+    must_be_refused(client, used_up_by_host);
+    neighbour->pinned.states = 0; /* and nothing has told of that yet */
+    client->serving->turn.number++;
+    must_be_refused(client, used_up_by_host);
+    assert_non_null(neighbour->pinned.own);
+    pinned_flush(neighbour);
+    must_take(client);
+    assert_null(neighbour->pinned.own);
+}
+
+static void who_looks_in_on_all_once_in_a_while_finds_it_too(void **state)
+{
+    (void)state;
+    take_by_neighbours(6);
+    struct client *neighbour = clients.clients.first;
+    must_be_refused(client, used_up_by_host);
+    neighbour->pinned.states = 0;
+    pinned_check(neighbour, now_ms);
+    must_take(client);
+}
+
 static void of_what_strangers_may_have_the_same_holds(void **state)
 {
     struct client *guesser = client;
@@ -139,6 +182,9 @@ int main(void)
                                         close_client),
         ROOM_TEST(a_host_has_again_what_its_clients_have_given_back),
         ROOM_TEST(one_that_is_kept_just_in_case_makes_room_for_its_host),
+        ROOM_TEST(who_has_used_up_his_hosts_share_takes_none_that_others_keep),
+        ROOM_TEST(one_that_was_busy_is_looked_at_again_when_it_has_come_to_an_end),
+        ROOM_TEST(who_looks_in_on_all_once_in_a_while_finds_it_too),
         ROOM_TEST(of_what_strangers_may_have_the_same_holds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
