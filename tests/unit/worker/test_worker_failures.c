@@ -224,7 +224,7 @@ static void a_silent_cache_is_given_up_in_time(void **state)
 {
     struct bench bench;
     (void)state;
-    bench_start(&bench, "cache_timeout: 50ms\n");
+    bench_start(&bench, "cache_timeout: 500ms\n");
     serve_cache(&bench);
     int client = connect_client(&bench);
     say(client, PING GET_ITEM_1);
