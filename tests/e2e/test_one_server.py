@@ -207,10 +207,11 @@ def set_delay(standby, delay):
 
 
 def crash(standby):
-    """One of its processes is killed, so that all begin anew but the postmaster."""
-    victim = standby.connect("postgres")
+    """One of its processes is killed, so that all begin anew but the postmaster. It accepts connections
+    until it knows; another's end says that it does."""
+    victim, witness = (standby.connect("postgres") for _ in range(2))
     os.kill(victim.info.backend_pid, signal.SIGKILL)
-    wait_until(lambda: not alive(victim), PATIENCE, standby.log)
+    wait_until(lambda: not alive(witness), PATIENCE, standby.log)
     wait_until(standby.is_ready, PATIENCE, standby.log)
 
 
